@@ -110,6 +110,7 @@ int not_acquired(Console& console, const AcquireArguments& options,
 int acquire(Console& console, const AcquireArguments& options) {
   const auto call = to_call(options);
   if (!call) return console.fail(call.error());
+  console.set_waits_for(names(*call));
   auto held = console.pawld().acquire(*call);
   // Without -w we queue again whenever pawld's limit for one wait is reached.
   while (!held && held.error().code == Code::kBusy && !options.common.patience()) {

@@ -83,9 +83,7 @@ client::BlockingConnection& Console::pawld() {
     options.machine.name = "pawl-cli";
     if (timeout_) options.machine.answer_timeout = options.call_timeout = *timeout_;
     options.machine.auth = settings_.auth;
-    options.on_queued = [this](std::uint64_t position) {
-      progress(fmt::format("waiting: place {} in the queue", position));
-    };
+    options.on_queued = [this](std::uint64_t position) { report_queued(position); };
     options.on_connection_error = [this](const std::string& why) {
       progress(printable(why) + "; retrying");
     };
@@ -121,8 +119,20 @@ void Console::progress(std::string_view line) {
   std::fputs(std::string(line).c_str(), stderr);
 }
 
+// A terminal shows the last state; elsewhere, such as in the log of a job, one line says why nothing
+// happens.
+void Console::report_queued(std::uint64_t position) {
+  const std::string line = fmt::format("position {} in the queue", position);
+  if (isatty(STDERR_FILENO) == 1) return progress("waiting: " + line);
+  if (waits_for_.empty()) return;
+  note(fmt::format("pawl: waiting for {}: {}; `pawl show` names the holder",
+                   std::exchange(waits_for_, {}), line));
+}
+
+// Also a plain client at a port that speaks TLS.
 bool Console::is_tls_mismatch(const Error& error) const {
-  return error.code == Code::kUnavailable && pawld_ && pawld_->is_tls_mismatch();
+  return error.code == Code::kUnavailable &&
+         ((pawld_ && pawld_->is_tls_mismatch()) || tls_advice(error.detail));
 }
 
 int Console::fail(const Error& error) {

@@ -63,6 +63,8 @@ class Console {
   void note(std::string_view line);
   // A line that the next output replaces; only on a terminal.
   void progress(std::string_view line);
+  // What acquire() on pawld() waits for. Where stderr is no terminal, one line says so.
+  void set_waits_for(std::string locks) { waits_for_ = std::move(locks); }
   // Removes it.
   void end_progress() { clear_progress(); }
   // Prints what went wrong and what to do next, and returns the exit code for scripts.
@@ -82,6 +84,7 @@ class Console {
 
  private:
   void clear_progress();
+  void report_queued(std::uint64_t position);
   // With --json: the error as a document.
   void report(const Error& error);
   [[nodiscard]] bool is_tls_mismatch(const Error& error) const;
@@ -90,6 +93,7 @@ class Console {
   const Settings settings_;
   const bool colour_;
   bool progress_shown_ = false;
+  std::string waits_for_;  // empty: nothing to say about it
   std::optional<Millis> timeout_;
   SystemRandom random_;
   std::optional<client::BlockingConnection> pawld_;

@@ -167,7 +167,7 @@ void LockWait::on_answer(const Result<wire::Value>& answer) {
 void LockWait::show(const std::string& obstacle) {
   const auto joined_at = loop_.pawld.machine().position(acquire_).value_or(1);
   const std::string line =
-      fmt::format("waiting for {}: {}; place {} in the queue", text_of(*lock_, "lock"), obstacle,
+      fmt::format("waiting for {}: {}; position {} in the queue", text_of(*lock_, "lock"), obstacle,
                   position_in(*lock_, request_.call.owner, joined_at));
   isatty(STDERR_FILENO) == 1 ? console_.progress("pawl: " + line) : reporter_.message(line);
 }

@@ -82,6 +82,7 @@ class CliTest(CliCase):
         out, err = waiter.communicate(timeout=harness.PATIENCE)
         self.assertEqual(waiter.returncode, 0, err)
         self.assertGreater(json.loads(out)["token"], first["token"])
+        self.assertIn(f"waiting for {self.name}: position 1 in the queue", err)
 
     def test_killed_waiter_leaves_the_queue(self):
         self.take()

@@ -259,9 +259,9 @@ def while_waiting(number):
             if not within(lambda: waiter.poll() is not None, "it ends", LONG_S):
                 return "nothing happens"
             place = (
-                "its place in the queue is gone"
+                "its position in the queue is gone"
                 if bench.tool.waiters(bench.lock) == 0
-                else "its place in the queue stays until its TTL"
+                else "its position in the queue stays until its TTL"
             )
             return f"{how_it_ended(waiter.returncode)}; {place}"
 

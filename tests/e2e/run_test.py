@@ -253,7 +253,7 @@ class RunTest(RunCase):
             lease = self.acquire(client, self.name, "OWNER", "alice")["lease"]
             process = self.start_pawl(self.name, "--", "echo", "mine")
             line = process.stderr.readline()
-            self.assertRegex(line, r"held by alice \(token \d+\) for \S+; place 1 in the queue")
+            self.assertRegex(line, r"held by alice \(token \d+\) for \S+; position 1 in the queue")
             client.call("RELEASE", lease)
             self.assertEqual(self.ends(process, 0)[0], "mine\n")
 

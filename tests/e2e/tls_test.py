@@ -190,9 +190,9 @@ class TlsTest(harness.PawldCase):
         wait_until(lambda: re.search(r'does not speak TLS.*"\*1"', server.log()), "it is logged")
         for words in (("status",), ("run", self.lock(), "--", "true"), ("watch",)):
             done = (
-                self.pawl(*words, "--addr", f"localhost:{server.port}", expect=69)
+                self.pawl(*words, "--addr", f"localhost:{server.port}", expect=78)
                 if words[0] != "run"
-                else self.pawl("run", "--addr", f"localhost:{server.port}", *words[1:], expect=69)
+                else self.pawl("run", "--addr", f"localhost:{server.port}", *words[1:], expect=78)
             )
             self.assertIn(
                 f"pawl: localhost:{server.port} speaks TLS: write --addr "
