@@ -22,8 +22,8 @@ help:
 	@echo "make format    format the sources;  make tidy: clang-tidy over them"
 
 # Tests labelled `deep` look for what the others cannot see; `long` ones take many minutes each.
-# Most tests wait for servers, leases and processes: twice as many at once as there are cores keeps these busy.
-TEST_JOBS ?= $(shell echo $$((2 * $(JOBS))))
+# Most tests wait for servers, leases and processes: three times as many at once as there are cores keeps these busy.
+TEST_JOBS ?= $(shell echo $$((3 * $(JOBS))))
 CTEST := ctest --test-dir build -j $(TEST_JOBS) --output-on-failure
 
 # A build for users leaves the tests out, so that it needs fewer packages; the objects are shared.

@@ -106,7 +106,7 @@ TEST_F(LibPawl, OnChangeDoesNotBeginAfterTheLeaseIsGone) {
   Gate gate;
   std::atomic<bool> gone = false;
   std::atomic<int> late = 0;
-  Client client(pawld.address(), {.call_timeout = 100ms, .log = [&](auto) { gate.wait(); }});
+  Client client(pawld.address(), {.call_timeout = 5s, .log = [&](auto) { gate.wait(); }});
   {
     const auto count_late = [&](LeaseState, const std::string&) { late += gone; };
     const Lease lease = take(client, "a", {.ttl = 2s, .on_change = count_late});

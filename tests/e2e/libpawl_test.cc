@@ -175,7 +175,7 @@ TEST_F(LibPawl, DestructorWithoutAReplyReleasesInTheBackground) {
 
 TEST_F(LibPawl, BrokenLeaseIsReportedToItsHolder) {
   Client client(pawld.address());
-  const Lease lease = take(client, "a", {.ttl = 2s});
+  const Lease lease = take(client, "a", {.ttl = 6s});
   SystemRandom random;
   client::BlockingConnection operators(*client::parse_addresses(pawld.address()), random, {});
   const auto broken = operators.command(

@@ -43,7 +43,7 @@ class TlsLibrary : public testing::Test {
 
 TEST_F(TlsLibrary, LeaseIsAcquiredRenewedAndReleased) {
   Client client(address_, {.tls = {.ca_file = ca_}});
-  auto lease = client.acquire("tls", {.ttl = 1s});
+  auto lease = client.acquire("tls", {.ttl = 30s});
   ASSERT_TRUE(lease) << lease.error().detail;
   EXPECT_FALSE(client.acquire("tls"));
   EXPECT_TRUE(lease->release());
@@ -86,7 +86,7 @@ TEST_F(TlsLibrary, FiftyLeasesSurviveARotatedCertificate) {
   EXPECT_TRUE(eventually([&] { return renewals >= before + 100; }));
   for (const Lease& lease : leases) EXPECT_FALSE(lease.lost().stop_requested());
 
-  Client old(address_, {.call_timeout = 300ms, .tls = {.ca_file = ca_}});
+  Client old(address_, {.call_timeout = 3s, .tls = {.ca_file = ca_}});
   const auto refused = old.acquire("other");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUnavailable);
@@ -118,7 +118,7 @@ TEST_F(TlsLibrary, FirstCallReportsUnusableFiles) {
 }
 
 TEST_F(TlsLibrary, ExpectedServerNameCanBeSet) {
-  Client other(address_, {.call_timeout = 300ms, .tls = {.ca_file = ca_, .server_name = "db7"}});
+  Client other(address_, {.call_timeout = 3s, .tls = {.ca_file = ca_, .server_name = "db7"}});
   const auto refused = other.acquire("x");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().detail, HasSubstr("is for localhost, 127.0.0.1, not for db7"));

@@ -117,11 +117,21 @@ class RunTerminalTest(RunCase):
         terminal.wait()
 
     def test_ctrl_c_arrives_once(self):
+        # Waits for input and signals at once: a signal that arrives just before input() begins would
+        # be handled only when a line was typed.
         counter = (
-            "import signal, time\n"
-            "signal.signal(signal.SIGINT, lambda *_: print('in'+'terrupted', flush=True))\n"
+            "import os, select, signal\n"
+            "signals, wakeup = os.pipe()\n"
+            "os.set_blocking(wakeup, False)\n"
+            "signal.set_wakeup_fd(wakeup)\n"
+            "signal.signal(signal.SIGINT, lambda *_: None)\n"
             "print('rea'+'dy', flush=True)\n"
-            "while input() != 'end': pass\n"
+            "typed = b''\n"
+            "while b'end' not in typed:\n"
+            "    for ready in select.select([0, signals], [], [])[0]:\n"
+            "        got = os.read(ready, 100)\n"
+            "        if ready == 0: typed += got\n"
+            "        else: print(('in'+'terrupted ') * len(got), flush=True)\n"
         )
         terminal = self.terminal([PAWL, "run", self.name, "--", sys.executable, "-c", counter])
         terminal.expect("ready")

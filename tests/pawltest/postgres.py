@@ -84,12 +84,14 @@ class Cluster(DatabaseServer):
         self.data_from = data_from or self._initdb
         self.installed = False
         # syncfs: after a crash one call instead of an fsync of each file, which takes seconds.
+        # deadlock_timeout: races end in deadlocks that are meant to happen, a second each by default.
         super().__init__(
             {
                 "max_connections": 120,
                 "shared_buffers": "64MB",
                 "log_line_prefix": "%m [%p] %q%u@%d %a ",
                 "recovery_init_sync_method": "syncfs",
+                "deadlock_timeout": "50ms",
                 **(settings or {}),
             }
         )

@@ -15,7 +15,7 @@ from pawltest.postgres import ISOLATIONS
 
 
 class RaceCase(postgres.ClusterCase):
-    settings = {"track_commit_timestamp": "on", "max_connections": 200, "deadlock_timeout": "100ms"}
+    settings = {"track_commit_timestamp": "on", "max_connections": 200}
 
     def setUp(self):
         self._log_start = len(self.cluster.log_text())
