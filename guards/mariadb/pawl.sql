@@ -2,6 +2,7 @@
 --
 --   mariadb < pawl.sql                                                   install, or upgrade in place
 --   CALL pawl.protect('shop.orders', NULL, NULL, 'observe');             put a table under guard
+--   CALL pawl.add_writer('app@%');                                       let the account of a program use tokens
 --   CALL pawl.advance('shop.orders', 34, 5);                             a new holder, before it reads
 --   START TRANSACTION; CALL pawl.use('shop.orders', 34); UPDATE …; COMMIT;   write under token 34
 --   CALL pawl.token_column('shop.orders', TRUE);                         or: the write itself carries its token,
@@ -44,6 +45,7 @@ SET NAMES utf8mb4 COLLATE utf8mb4_bin;
 CREATE USER IF NOT EXISTS pawl_definer@localhost IDENTIFIED VIA mysql_native_password USING 'invalid' ACCOUNT LOCK;
 ALTER USER pawl_definer@localhost ACCOUNT LOCK;
 GRANT ALL PRIVILEGES ON *.* TO pawl_definer@localhost;
+GRANT EXECUTE ON pawl.* TO pawl_definer@localhost WITH GRANT OPTION;  -- add_writer()
 CREATE DATABASE IF NOT EXISTS pawl CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 USE pawl;
 

@@ -4,7 +4,7 @@
 -- must give a writer all of it.
 CREATE TABLE IF NOT EXISTS pawl.guard (
   name          VARCHAR(200) PRIMARY KEY CHECK (LENGTH(name) > 0 AND LOCATE(':', name) = 0),
-  id            INT NOT NULL AUTO_INCREMENT UNIQUE,
+  id            BIGINT NOT NULL UNIQUE,     -- _guard_id(name): the same wherever and whenever the guard is made, because triggers name it.
   kind          VARCHAR(8) NOT NULL CHECK (kind IN ('static', 'by', 'keyed')),
   fence         BIGINT NOT NULL DEFAULT 0,  -- static: the fence; 0 is none. Others: the floor below which every token is stale.
   key_column    VARCHAR(64),                -- by
@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS pawl.guard (
 -- by: when two keys are the same. Either a key has one spelling, which matches the pattern, or the collation decides.
 ALTER TABLE pawl.guard ADD COLUMN IF NOT EXISTS key_pattern VARCHAR(200);
 ALTER TABLE pawl.guard ADD COLUMN IF NOT EXISTS key_collation VARCHAR(64);
+ALTER TABLE pawl.guard MODIFY id BIGINT NOT NULL;  -- Guards of an older version keep their small numbers.
 
 CREATE TABLE IF NOT EXISTS pawl.protected (
   db    VARCHAR(64) NOT NULL,
@@ -29,9 +30,10 @@ CREATE TABLE IF NOT EXISTS pawl.protected (
   PRIMARY KEY (db, tbl)
 ) ENGINE=InnoDB;
 ALTER TABLE pawl.protected ADD COLUMN IF NOT EXISTS token_column BOOLEAN NOT NULL DEFAULT FALSE;  -- INSERT and UPDATE carry their token in pawl_token.
+ALTER TABLE pawl.protected ADD COLUMN IF NOT EXISTS triggers CHAR(32);  -- _triggers_now() when they were made.
 
 CREATE TABLE IF NOT EXISTS pawl.fence (
-  guard   INT NOT NULL,
+  guard   BIGINT NOT NULL,
   k       VARCHAR(512) NOT NULL,   -- In the form of _fold_text().
   token   BIGINT NOT NULL,
   touched BIGINT NOT NULL DEFAULT 0,
@@ -40,7 +42,7 @@ CREATE TABLE IF NOT EXISTS pawl.fence (
 
 -- Operations done under a token, as a set. Op 0 is the token itself, where the policy admits an equal token only once.
 CREATE TABLE IF NOT EXISTS pawl.done (
-  guard INT NOT NULL,
+  guard BIGINT NOT NULL,
   k     VARCHAR(512) NOT NULL,
   token BIGINT NOT NULL,
   op    BIGINT NOT NULL,
@@ -50,12 +52,16 @@ CREATE TABLE IF NOT EXISTS pawl.done (
 -- Writes inside XA transactions, by resource and session. Unlike a shared lock, the lock on such a row is kept from XA PREPARE
 -- to XA COMMIT, over a crash too.
 CREATE TABLE IF NOT EXISTS pawl.xa_write (
-  guard   INT NOT NULL,
+  guard   BIGINT NOT NULL,
   k       VARCHAR(512) NOT NULL,
   session BIGINT UNSIGNED NOT NULL,
   touched BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (guard, k, session)
 ) ENGINE=InnoDB;
+
+ALTER TABLE pawl.fence MODIFY guard BIGINT NOT NULL;
+ALTER TABLE pawl.done MODIFY guard BIGINT NOT NULL;
+ALTER TABLE pawl.xa_write MODIFY guard BIGINT NOT NULL;
 
 -- Writers without a token. Append only: an upsert would make old writers wait for each other.
 CREATE TABLE IF NOT EXISTS pawl.sightings (

@@ -5,6 +5,11 @@ DELIMITER //
 CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl.version() RETURNS VARCHAR(32) DETERMINISTIC NO SQL RETURN '0.1.0'//
 CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl.contract() RETURNS INT DETERMINISTIC NO SQL RETURN 1//
 
+-- The number of a guard: of its name alone. A guard that is made again, in whatever order, is the one that the triggers of a restored
+-- table name.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._guard_id(name TEXT) RETURNS BIGINT DETERMINISTIC NO SQL
+  RETURN CONV(LEFT(MD5(name), 13), 16, 10)//
+
 -- A token as text. NULL when it is not one.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._token(spelled TEXT) RETURNS BIGINT DETERMINISTIC NO SQL
 BEGIN
@@ -35,6 +40,9 @@ BEGIN
   CASE verdict
     WHEN 'missing' THEN
       SET words = CONCAT('pawl: ', IF(token IS NULL, CONCAT('write to ', name, ' without a token: CALL pawl.use(resource, token) first, in the same transaction'), CONCAT('token ', token, ' was used for ', name, ' before: give the operation a number')), detail);
+      SIGNAL SQLSTATE 'PW001' SET MESSAGE_TEXT = words;
+    WHEN 'generated' THEN
+      SET words = CONCAT('pawl: write to ', name, ' without a token: AUTO_INCREMENT will choose the key of the new row, so no token can be for it. Name the key in the INSERT', detail);
       SIGNAL SQLSTATE 'PW001' SET MESSAGE_TEXT = words;
     WHEN 'stale' THEN
       -- MESSAGE_TEXT holds 512 characters; a longer one would be another error than PW002.

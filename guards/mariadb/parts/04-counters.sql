@@ -2,7 +2,7 @@
 
 DELIMITER //
 
-CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._count(IN id INT, IN verdict VARCHAR(16))
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._count(IN id BIGINT, IN verdict VARCHAR(16))
   EXECUTE IMMEDIATE CONCAT('DO NEXTVAL(pawl.count_', id, '_', verdict, ')')//
 
 -- What a sequence has counted to: a counter, or the emergency switch (odd is on).
@@ -12,7 +12,7 @@ BEGIN
   SET count = @pawl_counted;
 END//
 
-CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._emergency(IN id INT, OUT emergency INT)
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._emergency(IN id BIGINT, OUT emergency INT)
 BEGIN
   CALL pawl._counted(CONCAT('emergency_', id), emergency);
   SET emergency = emergency % 2;

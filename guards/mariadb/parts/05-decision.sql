@@ -29,7 +29,7 @@ END//
 
 -- Inside an XA transaction: leaves a row that a raise of this fence will wait for. XA START tells where we are, and changes nothing:
 -- inside XA it fails with 1399, inside any other transaction with 1400.
-CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._note_xa(IN id INT, IN wanted TEXT)
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._note_xa(IN id BIGINT, IN wanted TEXT)
 BEGIN
   DECLARE CONTINUE HANDLER FOR 1400 BEGIN END;
   DECLARE CONTINUE HANDLER FOR 1399
@@ -41,14 +41,20 @@ BEGIN
 END//
 
 -- Waits for the XA transactions that have written under this fence, prepared ones too. NULL: of the whole guard.
-CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._wait_for_xa(IN id INT, IN wanted TEXT)
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._wait_for_xa(IN id BIGINT, IN wanted TEXT)
   IF wanted IS NULL THEN DELETE FROM pawl.xa_write WHERE guard = id;
   ELSE DELETE FROM pawl.xa_write WHERE guard = id AND k = wanted;
   END IF//
 
 -- A session that has ever used a token of a guard is no old program: from then on it owes one.
-CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._remember_user(IN id INT)
-  IF NOT IFNULL(LOCATE(CONCAT(';', id, ';'), @pawl_used), 0) THEN SET @pawl_used = CONCAT(IFNULL(@pawl_used, ';'), id, ';'); END IF//
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._remember_user(IN resource TEXT)
+BEGIN
+  DECLARE tag VARCHAR(32) DEFAULT CONCAT(';', CONV(LEFT(MD5(SUBSTRING_INDEX(resource, ':', 1)), 13), 16, 10), ';');  -- _guard_id(), without the cost of a call.
+  -- ';*;': so many guards that it owes a token to all of them.
+  IF NOT IFNULL(LOCATE(tag, @pawl_used), 0) THEN
+    SET @pawl_used = IF(LENGTH(@pawl_used) > 60000, ';*;', CONCAT(IFNULL(@pawl_used, ';'), SUBSTRING(tag, 2)));
+  END IF;
+END//
 
 -- Locks a guard's row and leaves it in session variables of ours: a procedure cannot return a row.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._lock_guard(IN resource TEXT, IN g TEXT, IN k TEXT, IN exclusively BOOLEAN)
@@ -128,6 +134,7 @@ BEGIN
   DECLARE token, op, found BIGINT;
   DECLARE emergency INT;
   DECLARE enforced, loose, raises BOOLEAN DEFAULT FALSE;
+  IF carries THEN CALL pawl._remember_user(resource); END IF;
   IF @@in_transaction = 0 AND @@autocommit = 1 THEN
     SIGNAL SQLSTATE 'PW006' SET MESSAGE_TEXT = 'pawl: a token is used in a transaction: START TRANSACTION first, or CALL pawl.begin(resource, token)';
   END IF;
@@ -148,7 +155,6 @@ BEGIN
   END IF;
   IF carries THEN
     CALL pawl._carry(CONCAT(@pawl_id, ':', HEX(IFNULL(wanted, ''))), spelled);
-    CALL pawl._remember_user(@pawl_id);
   END IF;
   IF wanted IS NOT NULL THEN
     IF loose THEN SET raises = NOT token <=> (SELECT f.token FROM pawl.fence f WHERE f.guard = @pawl_id AND f.k = wanted) AND token >= found; END IF;

@@ -21,6 +21,7 @@ CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl.use(IN resource 
 BEGIN
   DECLARE entry VARCHAR(1200);
   DECLARE seen BIGINT;
+  CALL pawl._remember_user(resource);  -- First: also a session whose use() fails, by a lock timeout too, owes a token.
   IF @@in_transaction OR NOT @@autocommit THEN CALL pawl._recognise(resource, token, entry); END IF;
   -- A plain read, after the lock: it is as old as the snapshot, which must not be older than the fence.
   IF entry IS NOT NULL AND LOCATE(':', resource) = 0 THEN SELECT fence INTO seen FROM pawl.guard WHERE name = resource;
@@ -29,7 +30,6 @@ BEGIN
   IF seen IS NULL OR seen <> token THEN CALL pawl._answer(resource, token, NULL, TRUE);
   ELSE
     IF @pawl IS NULL OR @pawl = entry THEN SET @pawl = entry; ELSE CALL pawl._carry(SUBSTRING_INDEX(SUBSTRING(entry, 2), '=', 1), token); END IF;
-    CALL pawl._remember_user(SUBSTRING_INDEX(SUBSTRING(entry, 2), ':', 1));
     CALL pawl._note_xa(SUBSTRING_INDEX(SUBSTRING(entry, 2), ':', 1), IF(LOCATE(':', resource) = 0, '', SUBSTRING(resource, LOCATE(':', resource) + 1)));
     SELECT 'admitted' AS verdict;
   END IF;
@@ -62,6 +62,7 @@ BEGIN
     END;
     RESIGNAL;
   END;
+  FOR each_ IN (SELECT r FROM JSON_TABLE(resources, '$[*]' COLUMNS (r VARCHAR(800) PATH '$')) AS list) DO CALL pawl._remember_user(each_.r); END FOR;
   SAVEPOINT pawl_use_all;
   OPEN named;
   taking: LOOP
@@ -83,11 +84,11 @@ BEGIN
   DECLARE entry VARCHAR(1200);
   DECLARE was BIGINT;
   SET @pawl = NULL;
+  CALL pawl._remember_user(resource);
   START TRANSACTION;
   CALL pawl._recognise(resource, token, entry);  -- A locking read takes no snapshot, so there is none yet that could be too old.
   IF entry IS NOT NULL THEN
     SET @pawl = entry;
-    CALL pawl._remember_user(SUBSTRING_INDEX(SUBSTRING(entry, 2), ':', 1));
     SELECT 'admitted' AS verdict;
   ELSE
     ROLLBACK;

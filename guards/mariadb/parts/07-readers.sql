@@ -16,7 +16,8 @@ END//
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl.check(IN resource TEXT, IN token TEXT) SQL SECURITY DEFINER
 BEGIN
   DECLARE g, wanted TEXT;
-  DECLARE is_id, emergency INT;
+  DECLARE is_id BIGINT;
+  DECLARE emergency INT;
   DECLARE now_mode VARCHAR(8);
   DECLARE is_max BIGINT;
   DECLARE verdict VARCHAR(16);

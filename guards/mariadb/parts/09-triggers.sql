@@ -15,22 +15,51 @@ BEGIN
     VALUES (g, USER(), LEFT(REGEXP_REPLACE(REGEXP_REPLACE(IFNULL(given, ''), '''[^'']*''?|\\b[0-9][0-9.]*', '?'), '\\s+', ' '), 500));
 END//
 
+-- Whether this session has used a token of the guard (_remember_user()), as an expression.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._has_used(g TEXT) RETURNS TEXT DETERMINISTIC NO SQL
+  RETURN CONCAT('IFNULL(LOCATE('';', pawl._guard_id(g), ';'', @pawl_used) OR LOCATE('';*;'', @pawl_used), FALSE)')//
+
+-- Refuses a write. `late`: the row is written already. The error of a trigger undoes the whole statement, but inside a stored function
+-- or a trigger of somebody else's a handler may catch it, and would keep the row. No handler catches KILL QUERY, which undoes the
+-- outermost statement; the client sees 1317, and finds the reason in @pawl_refusal.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._refuse(IN late BOOLEAN, IN verdict VARCHAR(16), IN resource TEXT, IN token BIGINT, IN fence BIGINT, IN mode VARCHAR(8)) SQL SECURITY DEFINER
+BEGIN
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION
+  BEGIN
+    IF NOT late THEN RESIGNAL; END IF;
+    GET DIAGNOSTICS CONDITION 1 @pawl_refusal = MESSAGE_TEXT;
+    KILL QUERY CONNECTION_ID();
+  END;
+  CALL pawl._raise(verdict, resource, token, fence, mode);
+END//
+
 -- THE DECISION of the triggers of a guard, where the given token is not the fence. `given` is the token in a column; where
 -- there is none, what use() left for the resource: a token, 'replayed' or nothing. Outside a transaction it left nothing.
 -- 'moved': the transaction's snapshot is older than the fence. A session that has used a token is refused a write without one.
 -- A token from use() that is greater than the fence is left from a raise that was rolled back: it is not valid. A token at the
 -- floor is not enough: only a fence of the row's own can be locked against a raise (use() and advance() make one).
-CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._create_judge(IN id INT, IN g TEXT, IN kind TEXT)
-  EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE PROCEDURE pawl._judge_', id, '(IN wanted TEXT, IN spelled TEXT, IN given VARCHAR(32), IN in_column BOOLEAN) SQL SECURITY DEFINER
+-- `wanted` NULL: AUTO_INCREMENT will choose the key. A writer with a token is refused before the row is there.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._create_judge(IN id BIGINT, IN g TEXT, IN kind TEXT)
 BEGIN
+  DECLARE used TEXT DEFAULT pawl._has_used(g);
+  EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE PROCEDURE pawl._judge_', id, '(IN wanted TEXT, IN spelled TEXT, IN given VARCHAR(32), IN in_column BOOLEAN, IN late BOOLEAN) SQL SECURITY DEFINER
+judging: BEGIN
   DECLARE fence_, own_, token_ BIGINT;
   DECLARE mode_, verdict_ VARCHAR(16);
   DECLARE percent_ INT;
   DECLARE require_, refusable_ BOOLEAN;
+  DECLARE used_ BOOLEAN DEFAULT ', used, ';
   DECLARE tag_ TEXT DEFAULT CONCAT('';', id, ':'', HEX(wanted));
   DECLARE resource_ TEXT DEFAULT ', IF(kind = 'static', QUOTE(g), CONCAT('CONCAT(', QUOTE(CONCAT(g, ':')), ', spelled)')), ';
   DECLARE counted_ TEXT DEFAULT ', IF(kind = 'static', QUOTE(g), CONCAT('CONCAT(', QUOTE(CONCAT(g, ':')), ', wanted)')), ';
-  SELECT fence, mode, percent, require_token INTO fence_, mode_, percent_, require_ FROM pawl.guard WHERE name = ', QUOTE(g), ' LOCK IN SHARE MODE;',
+  SELECT fence, mode, percent, require_token INTO fence_, mode_, percent_, require_ FROM pawl.guard WHERE name = ', QUOTE(g), ' LOCK IN SHARE MODE;
+  IF wanted IS NULL THEN
+    IF mode_ = ''enforce'' AND (require_ OR used_ OR given IS NOT NULL) AND (SELECT next_not_cached_value % 2 FROM pawl.emergency_', id, ') = 0 THEN
+      DO NEXTVAL(pawl.count_', id, '_missing);
+      CALL pawl._raise(''generated'', ', QUOTE(g), ', NULL, fence_, mode_);
+    END IF;
+    LEAVE judging;
+  END IF;',
 
   IF(kind = 'static', '
   SET own_ = fence_;', CONCAT('
@@ -44,13 +73,13 @@ BEGIN
                       WHEN in_column AND token_ IS NOT NULL THEN ''early'' WHEN in_column AND given IS NOT NULL THEN ''malformed'' ELSE ''missing'' END;
   IF verdict_ = ''malformed'' THEN  -- A bug of the caller, in every mode.
     DO NEXTVAL(pawl.count_', id, '_malformed);
-    CALL pawl._raise(verdict_, resource_, NULL, fence_, mode_);
+    CALL pawl._refuse(late, verdict_, resource_, NULL, fence_, mode_);
   ELSEIF verdict_ <> ''admitted'' THEN
     IF (SELECT next_not_cached_value % 2 FROM pawl.emergency_', id, ') AND mode_ <> ''observe'' THEN SET mode_ = ''shadow''; END IF;
-    SET refusable_ = verdict_ <> ''missing'' OR require_ OR IFNULL(LOCATE('';', id, ';'', @pawl_used), 0);
+    SET refusable_ = verdict_ <> ''missing'' OR require_ OR used_;
     IF refusable_ AND IFNULL(pawl._enforced(mode_, percent_, counted_, 0), TRUE) THEN
       IF verdict_ = ''missing'' THEN DO NEXTVAL(pawl.count_', id, '_missing); ELSEIF verdict_ = ''stale'' THEN DO NEXTVAL(pawl.count_', id, '_stale); END IF;
-      CALL pawl._raise(verdict_, resource_, IF(verdict_ = ''missing'', NULL, token_), fence_, mode_);
+      CALL pawl._refuse(late, verdict_, resource_, IF(verdict_ = ''missing'', NULL, token_), fence_, mode_);
     END IF;
     IF (in_column OR verdict_ = ''missing'') AND verdict_ <> ''moved'' AND NOT @pawl_noted <=> CONCAT(', id, ', NOW(6)) THEN
       SET @pawl_noted = CONCAT(', id, ', NOW(6));
@@ -61,16 +90,24 @@ BEGIN
       END IF;
     END IF;
   END IF;
-END')//
+END');
+END//
 
 -- The form of a key, as an expression: equal keys of the key column, and only those, have the same. `collation` NULL: the text itself.
--- Else the weights of the text decide, without the spaces at its end that a comparison ignores; where the collation compares code
--- points, the text without those spaces does.
+-- Else the weights of the text decide, without those at its end that are a space's: a comparison ignores them. (Not without the
+-- spaces at its end: behind them may be characters that have no weight.) Where the collation compares code points, the text without
+-- those spaces does.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._fold_text(k TEXT, collation_ VARCHAR(64)) RETURNS TEXT DETERMINISTIC NO SQL
   RETURN CASE WHEN collation_ IS NULL THEN k
               WHEN collation_ LIKE '%nopad%' THEN CONCAT('SHA2(WEIGHT_STRING(', k, ' COLLATE ', collation_, '), 256)')
               WHEN collation_ LIKE '%\_bin' THEN CONCAT('RTRIM(CONVERT(', k, ' USING utf8mb4))')
-              ELSE CONCAT('SHA2(WEIGHT_STRING(RTRIM(', k, ') COLLATE ', collation_, '), 256)') END//
+              ELSE CONCAT('SHA2(TRIM(TRAILING WEIGHT_STRING(CONVERT('' '' USING ', SUBSTRING_INDEX(collation_, '_', 1), ') COLLATE ', collation_, ') FROM WEIGHT_STRING(', k, ' COLLATE ', collation_, ')), 256)') END//
+
+-- Whether two texts are equal under a collation exactly when their weights are. Not where weights have several levels, one behind the
+-- other; nor where MariaDB's own comparison and weights differ.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._has_weights(collation_ TEXT) RETURNS BOOLEAN DETERMINISTIC NO SQL
+  RETURN NOT (collation_ LIKE '%uca1400%' AND collation_ NOT LIKE '%\_ai\_ci' OR collation_ LIKE '%\_w2' OR collation_ LIKE '%\_czech\_cs'
+              OR collation_ LIKE 'tis620%nopad%' OR collation_ LIKE 'big5\_chinese%')//
 
 -- _fold(key, collation): the same for the key that a writer names. NULL for a key that the column's character set cannot spell: it
 -- would become a question mark, and so another key. Made anew for each collation that comes into use, because a collation cannot be
@@ -106,14 +143,17 @@ BEGIN
   SELECT c.collation_name, pawl._key_pattern(c.column_type, c.data_type, c.collation_name, c.numeric_scale, c.datetime_precision)
     INTO collation_, pattern
     FROM information_schema.columns c WHERE c.table_schema = db AND c.table_name = tbl AND c.column_name = col;
+  IF NOT pawl._has_weights(collation_) THEN SET collation_ = NULL; END IF;
 END//
 
 -- The check of one row. `k` is an expression for the form of its key ('' for a static guard), `spelled` for the key itself, `given` for
 -- the column with the token, or NULL where use() sets it. Outside a transaction use() has set nothing: what the variable holds is left
 -- from earlier. The floor of the guard is not looked at: no fence lies below it, because compact() deletes those before it raises the floor.
 -- XA START stands here, and not in a procedure, because a call costs twice as much.
+-- @pawl_statement is the statement of a writer without a token: read by an IF, because a SELECT would name itself, and a variable of the
+-- trigger would cost every write. (No comment stands in the body: the mariadb client removes comments when it restores a dump.)
 -- A column is believed on a fresh snapshot only, as use() is: a plain SELECT … INTO sees the fence as old as the snapshot.
-CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._check_text(IN g TEXT, IN id INT, IN kind TEXT, IN k TEXT, IN spelled TEXT, IN given TEXT, OUT body TEXT)
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._check_text(IN g TEXT, IN id BIGINT, IN kind TEXT, IN k TEXT, IN spelled TEXT, IN given TEXT, IN late BOOLEAN, OUT body TEXT)
 BEGIN
   DECLARE fence_ TEXT DEFAULT IF(kind = 'static', 'fence', 'token');
   DECLARE source TEXT DEFAULT IF(kind = 'static', CONCAT('pawl.guard WHERE name = ', QUOTE(g)), CONCAT('pawl.fence WHERE guard = ', id, ' AND k = ', k));
@@ -121,15 +161,14 @@ BEGIN
   SET body = CONCAT('
   IF NOT IFNULL((SELECT ', IF(given IS NULL, CONCAT('@@in_transaction AND LOCATE(CONCAT('';', id, ':'', HEX(', k, '), ''='', ', fence_, ', '';''), @pawl)'),
                                             CONCAT(fence_, ' > 0 AND ', given, ' LIKE ', fence_)), ' FROM ', source, ' LOCK IN SHARE MODE), FALSE) THEN
-    -- The statement, for writers without a token. An IF does not name itself, as a SELECT would; and a variable of the trigger would cost every write.
     IF NOT @pawl_sighted <=> CONCAT(', QUOTE(g), ', DATE_FORMAT(NOW(), ''%Y%m%d%H%i'')) AND (@pawl_statement := (SELECT info FROM information_schema.processlist WHERE id = CONNECTION_ID())) IS NULL THEN BEGIN END; END IF;
-    ', judge, IF(given IS NULL, 'NULL, FALSE', CONCAT(given, ', TRUE')), ');',
+    ', judge, IF(given IS NULL, 'NULL, FALSE', CONCAT(given, ', TRUE')), IF(late, ', TRUE);', ', FALSE);'),
   IF(given IS NULL, '', CONCAT('
   ELSE
-    IF NOT IFNULL(LOCATE('';', id, ';'', @pawl_used), 0) THEN SET @pawl_used = CONCAT(IFNULL(@pawl_used, '';''), ''', id, ';''); END IF;
+    IF NOT ', pawl._has_used(g), ' THEN SET @pawl_used = CONCAT(IFNULL(@pawl_used, '';''), ''', pawl._guard_id(g), ';''); END IF;
     IF @@in_transaction THEN
       SELECT MAX(', fence_, ') INTO @pawl_seen FROM ', source, ';
-      IF NOT IFNULL(', given, ' LIKE @pawl_seen, FALSE) THEN ', judge, '''moved'', TRUE); END IF;
+      IF NOT IFNULL(', given, ' LIKE @pawl_seen, FALSE) THEN ', judge, '''moved'', TRUE', IF(late, ', TRUE', ', FALSE'), '); END IF;
     END IF;')), '
   END IF;
   IF @@in_transaction THEN
@@ -156,34 +195,61 @@ END');
   END IF;
 END//
 
--- The key that a row gets is judged AFTER it is written: a BEFORE trigger of somebody else may still change it, and AUTO_INCREMENT
--- has not chosen it yet. The key that a row leaves is judged before. A token in a column is consumed before, and handed on.
+-- What the triggers of a table are, whatever their spaces: a dump that is restored changes those.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._triggers_now(db TEXT, tbl TEXT) RETURNS CHAR(32) READS SQL DATA
+  RETURN (SELECT MD5(GROUP_CONCAT(x.trigger_name, REGEXP_REPLACE(x.action_statement, '[[:space:]]+', ' ') ORDER BY x.trigger_name SEPARATOR '\n'))
+            FROM information_schema.triggers x WHERE x.event_object_schema = db AND x.event_object_table = tbl AND x.trigger_name REGEXP '^pawl_(insert|update|delete)_')//
+
+-- The triggers of a table with a fence per key. The key that a row leaves and the one that it gets are judged before the row is written,
+-- and the latter again afterwards where it has become another one: AUTO_INCREMENT has chosen it, or a BEFORE trigger of somebody else.
+-- @pawl_judged_… is what was judged before. A token in a column is consumed before, and handed on.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._cover_keys(IN db TEXT, IN tbl TEXT, IN g TEXT, IN id BIGINT, IN key_column TEXT, IN form TEXT, IN given TEXT)
+BEGIN
+  DECLARE col TEXT DEFAULT CONCAT('`', REPLACE(key_column, '`', '``'), '`');
+  DECLARE was TEXT DEFAULT CONCAT('IFNULL(OLD.', col, ', \'\')');
+  DECLARE will TEXT DEFAULT CONCAT('IFNULL(NEW.', col, ', \'\')');
+  DECLARE changes TEXT DEFAULT CONCAT('NOT OLD.', col, ' <=> NEW.', col);
+  DECLARE judged TEXT DEFAULT CONCAT('@pawl_judged_', id);
+  DECLARE this_key TEXT DEFAULT CONCAT('HEX(', pawl._fold_text(will, form), ')');
+  DECLARE spent TEXT DEFAULT IF(given IS NULL, '', CONCAT('\n  SET @pawl_column_', id, ' = NEW.pawl_token;\n  SET NEW.pawl_token = NULL;'));
+  DECLARE leaving, staying, coming, late TEXT;
+  DECLARE generated BOOLEAN DEFAULT (SELECT c.extra LIKE '%auto_increment%' FROM information_schema.columns c WHERE c.table_schema = db AND c.table_name = tbl AND c.column_name = key_column);
+  CALL pawl._check_text(g, id, 'by', pawl._fold_text(was, form), was, NULL, FALSE, leaving);
+  CALL pawl._check_text(g, id, 'by', pawl._fold_text(was, form), was, given, FALSE, staying);
+  CALL pawl._check_text(g, id, 'by', pawl._fold_text(will, form), will, given, FALSE, coming);
+  CALL pawl._check_text(g, id, 'by', pawl._fold_text(will, form), will, IF(given IS NULL, NULL, CONCAT('@pawl_column_', id)), TRUE, late);
+  SET coming = CONCAT(coming, '\n  SET ', judged, ' = ', this_key, ';');
+  SET late = CONCAT('\n  IF NOT ', judged, ' <=> ', this_key, ' THEN', late, '\n  END IF;');
+  CALL pawl._create_trigger(db, tbl, 'BEFORE', 'INSERT', CONCAT(IF(generated, CONCAT('
+  IF IFNULL(NEW.', col, ', 0) = 0 THEN
+    SET ', judged, ' = NULL;
+    IF ', IF(given IS NULL, '', 'NEW.pawl_token IS NOT NULL OR '), pawl._has_used(g), ' OR (SELECT require_token FROM pawl.guard WHERE name = ', QUOTE(g), ' LOCK IN SHARE MODE) THEN
+      CALL pawl._judge_', id, '(NULL, '''', ', IF(given IS NULL, 'NULL, FALSE', 'NEW.pawl_token, TRUE'), ', FALSE);
+    END IF;
+  ELSE'), ''), coming, IF(generated, '\n  END IF;', ''), spent));
+  CALL pawl._create_trigger(db, tbl, 'AFTER', 'INSERT', late);
+  CALL pawl._create_trigger(db, tbl, 'BEFORE', 'UPDATE', CONCAT(staying, '\n  IF ', changes, ' THEN', coming, '\n  ELSE SET ', judged, ' = NULL;\n  END IF;', spent));
+  CALL pawl._create_trigger(db, tbl, 'AFTER', 'UPDATE', CONCAT('\n  IF ', changes, ' THEN', late, '\n  END IF;'));
+  CALL pawl._create_trigger(db, tbl, 'BEFORE', 'DELETE', leaving);
+END//
+
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._cover(IN db TEXT, IN tbl TEXT)
 BEGIN
-  DECLARE g, kind_, col, form, was, will, gone, given, spent TEXT;
-  DECLARE id_ INT;
-  SELECT o.name, o.id, o.kind, CONCAT('`', REPLACE(o.key_column, '`', '``'), '`'), o.key_collation, IF(p.token_column, 'NEW.pawl_token', NULL) INTO g, id_, kind_, col, form, given
+  DECLARE g, kind_, key_column, form, will, gone, given, spent TEXT;
+  DECLARE id_ BIGINT;
+  SELECT o.name, o.id, o.kind, o.key_column, o.key_collation, IF(p.token_column, 'NEW.pawl_token', NULL) INTO g, id_, kind_, key_column, form, given
     FROM pawl.protected p JOIN pawl.guard o ON o.name = p.guard WHERE p.db = db AND p.tbl = tbl;
   CALL pawl._create_judge(id_, g, kind_);
-  IF col IS NULL THEN
-    CALL pawl._check_text(g, id_, kind_, '\'\'', '\'\'', given, will);
-    CALL pawl._check_text(g, id_, kind_, '\'\'', '\'\'', NULL, gone);
+  IF key_column IS NOT NULL THEN CALL pawl._cover_keys(db, tbl, g, id_, key_column, form, given);
+  ELSE
+    CALL pawl._check_text(g, id_, kind_, '\'\'', '\'\'', given, FALSE, will);
+    CALL pawl._check_text(g, id_, kind_, '\'\'', '\'\'', NULL, FALSE, gone);
     SET spent = IF(given IS NULL, '', '\n  SET NEW.pawl_token = NULL;');  -- Else the next UPDATE without a token would use it again.
     CALL pawl._create_trigger(db, tbl, 'BEFORE', 'INSERT', CONCAT(will, spent));
     CALL pawl._create_trigger(db, tbl, 'BEFORE', 'UPDATE', CONCAT(will, spent));
     CALL pawl._create_trigger(db, tbl, 'BEFORE', 'DELETE', gone);
-  ELSE
-    SET was = CONCAT('IFNULL(OLD.', col, ', \'\')'), will = CONCAT('IFNULL(NEW.', col, ', \'\')');
-    CALL pawl._check_text(g, id_, kind_, pawl._fold_text(was, form), was, NULL, gone);
-    CALL pawl._check_text(g, id_, kind_, pawl._fold_text(was, form), was, given, was);
-    CALL pawl._check_text(g, id_, kind_, pawl._fold_text(will, form), will, IF(given IS NULL, NULL, CONCAT('@pawl_column_', id_)), will);
-    SET spent = IF(given IS NULL, '', CONCAT('\n  SET @pawl_column_', id_, ' = NEW.pawl_token;\n  SET NEW.pawl_token = NULL;'));
-    CALL pawl._create_trigger(db, tbl, 'AFTER', 'INSERT', will);
-    CALL pawl._create_trigger(db, tbl, 'AFTER', 'UPDATE', CONCAT('\n  IF NOT OLD.', col, ' <=> NEW.', col, ' THEN ', will, '\n  END IF;'));
-    CALL pawl._create_trigger(db, tbl, 'BEFORE', 'INSERT', spent);
-    CALL pawl._create_trigger(db, tbl, 'BEFORE', 'UPDATE', CONCAT(was, spent));
-    CALL pawl._create_trigger(db, tbl, 'BEFORE', 'DELETE', gone);
   END IF;
+  UPDATE pawl.protected p SET p.triggers = pawl._triggers_now(db, tbl) WHERE p.db = db AND p.tbl = tbl;
 END//
 
 DELIMITER ;

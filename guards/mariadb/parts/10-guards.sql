@@ -7,12 +7,11 @@ CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._log(IN g TEXT, 
 
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._create(IN g TEXT, IN kind TEXT, IN col TEXT, IN mode TEXT)
 BEGIN
-  DECLARE id_ INT;
+  DECLARE id_ BIGINT DEFAULT pawl._guard_id(g);
   IF g IS NULL OR CHAR_LENGTH(g) NOT BETWEEN 1 AND 200 OR g REGEXP '[:[:cntrl:]]' THEN
     CALL pawl._wrong('a guard''s name has 1 to 200 characters, without ":" and control characters');
   END IF;
-  INSERT INTO pawl.guard (name, kind, key_column, mode) VALUES (g, kind, col, mode);
-  SET id_ = (SELECT id FROM pawl.guard WHERE name = g);
+  INSERT INTO pawl.guard (name, id, kind, key_column, mode) VALUES (g, id_, kind, col, mode);
   FOR c IN (SELECT 'count_' AS a, verdict AS b FROM pawl._counters
             UNION ALL SELECT 'emergency_', NULL) DO
     EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE SEQUENCE pawl.', c.a, id_, IF(c.b IS NULL, '', CONCAT('_', c.b)), ' MINVALUE 0 START WITH 0 NOCACHE ENGINE=InnoDB');
@@ -30,6 +29,10 @@ BEGIN
   END IF;
 END//
 
+-- Why a table under guard could not be written to at all, or NULL. Triggers count in sequences, which MariaDB logs by row only.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._statement_format() RETURNS TEXT NO SQL
+  RETURN IF(@@global.log_bin AND @@global.binlog_format = 'STATEMENT', 'binlog_format is STATEMENT: every write to a protected table fails with 1665', NULL)//
+
 -- Whether protect() can do this.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._insist_on_protectable(IN tbl TEXT, IN guard TEXT, IN key_column TEXT, IN mode TEXT)
 BEGIN
@@ -42,6 +45,7 @@ BEGIN
   SET engine_ = (SELECT t.engine FROM information_schema.tables t WHERE t.table_schema = db_ AND t.table_name = tbl_ AND t.table_type = 'BASE TABLE');
   IF engine_ IS NULL THEN CALL pawl._wrong(CONCAT(tbl, ' is not a table; views need no guard of their own')); END IF;
   IF engine_ <> 'InnoDB' THEN CALL pawl._wrong(CONCAT(tbl, ' is ', engine_, ': only InnoDB can take a refused write back')); END IF;
+  IF pawl._statement_format() IS NOT NULL THEN CALL pawl._wrong(CONCAT(pawl._statement_format(), '; first: SET GLOBAL binlog_format = MIXED, and let all sessions connect anew')); END IF;
   IF db_ IN ('pawl', 'mysql', 'sys') THEN CALL pawl._wrong(CONCAT(tbl, ' cannot be put under guard')); END IF;
   IF mode NOT IN ('observe', 'shadow', 'enforce') THEN CALL pawl._wrong('a new guard starts in observe, shadow or enforce'); END IF;
   IF key_column IS NOT NULL AND NOT EXISTS (SELECT 1 FROM information_schema.columns c WHERE c.table_schema = db_ AND c.table_name = tbl_ AND c.column_name = key_column) THEN
@@ -51,7 +55,9 @@ BEGIN
     CALL pawl._key_form(db_, tbl_, key_column, pattern, collation_);
     IF pattern IS NULL AND collation_ IS NULL THEN
       CALL pawl._wrong(CONCAT('the column ', key_column, ' cannot be a key: the text of ', (SELECT c.column_type FROM information_schema.columns c WHERE c.table_schema = db_ AND c.table_name = tbl_ AND c.column_name = key_column),
-                              ' depends on the session, is rounded, or cannot be named; add a generated column with a number or a text'));
+                              IFNULL(CONCAT(' with the collation ', (SELECT c.collation_name FROM information_schema.columns c WHERE c.table_schema = db_ AND c.table_name = tbl_ AND c.column_name = key_column),
+                                            ' does not tell which keys are equal; add a generated column with a _bin collation'),
+                                     ' depends on the session, is rounded, or cannot be named; add a generated column with a number or a text')));
     END IF;
   END IF;
   IF EXISTS (SELECT 1 FROM pawl.protected p WHERE p.db = db_ AND p.tbl = tbl_ AND p.guard <> g) THEN CALL pawl._wrong(CONCAT(tbl, ' is under another guard: pawl.unprotect() first')); END IF;
@@ -66,11 +72,14 @@ END//
 -- older version has stored them under the text; of several that are now one, the greatest token counts. What the column cannot
 -- spell was never the key of a row.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._settle_keys(IN g TEXT, IN db TEXT, IN tbl TEXT)
-BEGIN
+settling: BEGIN
   DECLARE col, pattern, collation_, before_ TEXT;
-  DECLARE id_ INT;
+  DECLARE id_ BIGINT;
   SELECT o.id, o.key_column, o.key_collation INTO id_, col, before_ FROM pawl.guard o WHERE o.name = g;
   IF col IS NOT NULL THEN
+    IF NOT pawl._has_weights((SELECT c.collation_name FROM information_schema.columns c WHERE c.table_schema = db AND c.table_name = tbl AND c.column_name = col)) THEN
+      LEAVE settling;  -- Of an older version; problems() reports it.
+    END IF;
     CALL pawl._key_form(db, tbl, col, pattern, collation_);
     IF before_ IS NOT NULL AND NOT before_ <=> collation_ THEN
       CALL pawl._wrong(CONCAT('the collation of ', col, ' was ', before_, ' when its fences were stored, and is another now: pawl.unprotect() the table, pawl.drop_guard(), and protect it again'));
@@ -154,7 +163,7 @@ END//
 -- Forgets a guard, its fences and its counters.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl.drop_guard(IN guard TEXT) SQL SECURITY DEFINER
 BEGIN
-  DECLARE id_ INT DEFAULT (SELECT o.id FROM pawl.guard o WHERE o.name = guard);
+  DECLARE id_ BIGINT DEFAULT (SELECT o.id FROM pawl.guard o WHERE o.name = guard);
   IF id_ IS NULL THEN CALL pawl._unknown(guard); END IF;
   IF EXISTS (SELECT 1 FROM pawl.protected p WHERE p.guard = guard COLLATE utf8mb4_bin) THEN CALL pawl._wrong('tables are under this guard: pawl.unprotect() each of them first'); END IF;
   CALL pawl._log(guard, 'drop', (SELECT CONCAT_WS(' ', o.kind, o.mode, 'fence', o.fence) FROM pawl.guard o WHERE o.id = id_), NULL, NULL);

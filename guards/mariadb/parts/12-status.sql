@@ -23,88 +23,101 @@ BEGIN
     FROM pawl.guard g JOIN (', IFNULL(sql_, 'SELECT 0 AS id, 0 AS replayed, 0 AS stale, 0 AS missing, 0 AS ahead, 0 AS malformed, 0 AS would_refuse, 0 AS emergency'), ') s ON s.id = g.id ORDER BY g.name');
 END//
 
--- What keeps the guards from doing their work, and what to do about it. Empty: healthy. With a `code` an operator may acknowledge it.
-CREATE OR REPLACE DEFINER=pawl_definer@localhost VIEW pawl._problems AS
-  SELECT 'error' AS severity, p.guard, CONCAT(p.db, '.', p.tbl) AS object, NULL AS code,
-         CONCAT('a trigger of the guard is missing: writes are not judged',
-                IFNULL(CONCAT('. They are on ', (SELECT GROUP_CONCAT(DISTINCT x.event_object_schema, '.', x.event_object_table SEPARATOR ', ') FROM information_schema.triggers x
-                                                  WHERE x.trigger_schema = p.db AND x.event_object_table <> p.tbl AND x.trigger_name REGEXP CONCAT('^pawl_(insert|update|delete)_(after_)?', LEFT(MD5(p.tbl), 12), '$')),
-                              ': the table was renamed, and another one has its name'), '')) AS problem,
-         'CALL pawl.repair()' AS fix
-    FROM pawl.protected p
-    JOIN pawl.guard o ON o.name = p.guard
-    JOIN information_schema.tables t ON t.table_schema = p.db AND t.table_name = p.tbl
-   WHERE (SELECT COUNT(*) FROM information_schema.triggers x WHERE x.event_object_schema = p.db AND x.event_object_table = p.tbl AND x.trigger_name REGEXP '^pawl_(insert|update|delete)_')
-         < IF(o.kind = 'static', 3, IF(p.token_column, 5, 4))
+-- What keeps the guard of a table from doing its work, and what to do about it, as a JSON array. With a `code` an operator may acknowledge it.
+-- One table at a time: information_schema answers a question about one table at once, and opens all tables of the server for any other.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._problems_of(g TEXT, db_ TEXT, tbl_ TEXT) RETURNS LONGTEXT READS SQL DATA
+BEGIN
+  DECLARE kind_, col, pattern, collation_, made, engine_, column_type_, now_pattern, now_collation, others TEXT;
+  DECLARE has_column BOOLEAN;
+  DECLARE triggers_ INT;
+  DECLARE found LONGTEXT DEFAULT '[]';
+  SELECT o.kind, o.key_column, o.key_pattern, o.key_collation, p.token_column, p.triggers INTO kind_, col, pattern, collation_, has_column, made
+    FROM pawl.protected p JOIN pawl.guard o ON o.name = p.guard WHERE p.db = db_ AND p.tbl = tbl_;
+  SET engine_ = (SELECT t.engine FROM information_schema.tables t WHERE t.table_schema = db_ AND t.table_name = tbl_);
+  IF engine_ IS NULL OR engine_ <> 'InnoDB' THEN
+    SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'problem', 'the table is gone or no longer InnoDB', 'fix', CONCAT('CALL pawl.unprotect(''', db_, '.', tbl_, ''')')));
+  END IF;
+  IF engine_ IS NULL THEN RETURN found; END IF;
+  SET triggers_ = (SELECT COUNT(*) FROM information_schema.triggers x WHERE x.event_object_schema = db_ AND x.event_object_table = tbl_ AND x.trigger_name REGEXP '^pawl_(insert|update|delete)_');
+  IF triggers_ < IF(kind_ = 'static', 3, 5) THEN
+    SET others = (SELECT GROUP_CONCAT(DISTINCT x.event_object_schema, '.', x.event_object_table SEPARATOR ', ') FROM information_schema.triggers x
+                   WHERE x.event_object_schema = db_ AND x.event_object_table <> tbl_ AND x.trigger_name REGEXP CONCAT('^pawl_(insert|update|delete)_(after_)?', LEFT(MD5(tbl_), 12), '$'));
+    SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'CALL pawl.repair()', 'problem',
+      CONCAT('a trigger of the guard is missing: writes are not judged', IFNULL(CONCAT('. They are on ', others, ': the table was renamed, and another one has its name'), ''))));
+  ELSEIF NOT made <=> pawl._triggers_now(db_, tbl_) THEN
+    SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'CALL pawl.repair()', 'problem',
+      'its triggers are not those of this guard, as after a dump was restored: writes are judged by another guard, or otherwise than it says'));
+  END IF;
+  -- Of a guard that an older version has made, or of a column that has another type since then.
+  IF kind_ = 'by' THEN
+    SELECT c.column_type, c.collation_name, pawl._key_pattern(c.column_type, c.data_type, c.collation_name, c.numeric_scale, c.datetime_precision) INTO column_type_, now_collation, now_pattern
+      FROM information_schema.columns c WHERE c.table_schema = db_ AND c.table_name = tbl_ AND c.column_name = col;
+    IF now_pattern IS NOT NULL AND collation_ IS NULL AND NOT now_pattern <=> pattern THEN
+      SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'CALL pawl.repair()', 'problem',
+        CONCAT('the keys of ', col, ' are spelled otherwise than when it was protected: its type is ', column_type_)));
+    ELSEIF now_pattern IS NULL AND now_collation IS NULL OR NOT now_collation <=> collation_ OR NOT now_pattern <=> pattern OR NOT pawl._has_weights(now_collation) THEN
+      SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'unprotect it, add a generated column with a number or a text, and protect it by that', 'problem',
+        CONCAT('two keys of ', col, ' cannot be told apart by their text: its type is ', IFNULL(column_type_, 'gone'), IFNULL(CONCAT(' with ', now_collation), ''), IFNULL(CONCAT(', and was a text with ', collation_), ''))));
+    END IF;
+  END IF;
+  FOR r IN (SELECT k.constraint_name AS name, k.constraint_schema AS db, k.referenced_table_name AS parent, k.unique_constraint_schema AS parent_db,
+                   IF(k.delete_rule IN ('CASCADE', 'SET NULL'), CONCAT('ON DELETE ', k.delete_rule), CONCAT('ON UPDATE ', k.update_rule)) AS rule
+              FROM information_schema.referential_constraints k WHERE k.constraint_schema = db_ AND k.table_name = tbl_ AND (k.delete_rule IN ('CASCADE', 'SET NULL') OR k.update_rule IN ('CASCADE', 'SET NULL'))) DO
+    IF NOT EXISTS (SELECT 1 FROM pawl.protected q JOIN pawl.guard o ON o.name = q.guard AND o.kind = 'static' WHERE q.db = r.parent_db AND q.tbl = r.parent AND q.guard = g) THEN
+      SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'code', CONCAT('foreign_key ', r.name),
+        'problem', CONCAT('foreign key ', r.name, ' changes rows by ', r.rule, ': InnoDB fires no trigger for that'),
+        'fix', CONCAT('put ', r.db, '.', r.parent, ' under the same guard, or use RESTRICT')));
+    END IF;
+  END FOR;
+  FOR w IN (SELECT v.grantee, MIN(v.place) AS place, GROUP_CONCAT(DISTINCT v.privilege_type ORDER BY 1 SEPARATOR ', ') AS rights FROM (
+      SELECT grantee, '%' AS db, '%' AS tbl, '*.*' AS place, privilege_type FROM information_schema.user_privileges WHERE privilege_type IN ('ALTER', 'DROP', 'TRIGGER')
+        AND grantee NOT IN (SELECT s.grantee FROM information_schema.user_privileges s WHERE s.privilege_type = 'SUPER')
+      UNION ALL SELECT grantee, table_schema, '%', CONCAT(table_schema, '.*'), privilege_type FROM information_schema.schema_privileges WHERE privilege_type IN ('ALTER', 'DROP', 'TRIGGER')
+      UNION ALL SELECT grantee, table_schema, table_name, CONCAT(table_schema, '.', table_name), privilege_type FROM information_schema.table_privileges WHERE privilege_type IN ('ALTER', 'DROP', 'TRIGGER')) v
+     WHERE db_ LIKE v.db AND (tbl_ = v.tbl OR v.tbl = '%') GROUP BY v.grantee) DO
+    SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'warning', 'code', CONCAT('ddl ', w.grantee),
+      'problem', CONCAT(w.grantee, ' has the rights ', w.rights, ': TRUNCATE, RENAME, EXCHANGE PARTITION and DROP fire no trigger'),
+      'fix', CONCAT('REVOKE ', w.rights, ' ON ', w.place, ' FROM ', w.grantee)));
+  END FOR;
+  RETURN found;
+END//
+
+CREATE OR REPLACE DEFINER=pawl_definer@localhost VIEW pawl._table_problems AS
+  SELECT j.severity, p.guard, CONCAT(p.db, '.', p.tbl) AS object, j.code, j.problem, j.fix
+    FROM pawl.protected p JOIN JSON_TABLE(pawl._problems_of(p.guard, p.db, p.tbl), '$[*]' COLUMNS (
+           severity VARCHAR(16) CHARACTER SET utf8mb4 PATH '$.severity', code VARCHAR(400) CHARACTER SET utf8mb4 PATH '$.code', problem TEXT CHARACTER SET utf8mb4 PATH '$.problem', fix TEXT CHARACTER SET utf8mb4 PATH '$.fix')) AS j//
+
+-- Those of all tables, and what is wrong with the server. (A view cannot ask for variables.)
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl.problems() SQL SECURITY DEFINER
+  SELECT IF(a.code IS NULL, p.severity, 'warning') AS severity, p.guard, p.object,
+         CONCAT(p.problem, IFNULL(CONCAT(' (acknowledged by ', a.login, ': ', a.reason, ')'), '')) AS problem,
+         CONCAT(p.fix, IF(p.code IS NULL OR a.code IS NOT NULL, '', CONCAT('; or CALL pawl.acknowledge(', QUOTE(p.guard), ', ', QUOTE(p.code), ', reason)'))) AS fix
+    FROM pawl._table_problems p LEFT JOIN pawl.acknowledged a ON a.guard = p.guard AND a.code = CONVERT(p.code USING utf8mb4) COLLATE utf8mb4_bin
   UNION ALL
-  SELECT 'error', p.guard, CONCAT(p.db, '.', p.tbl), NULL, 'the table is gone or no longer InnoDB', CONCAT('CALL pawl.unprotect(''', p.db, '.', p.tbl, ''')')
-    FROM pawl.protected p LEFT JOIN information_schema.tables t ON t.table_schema = p.db AND t.table_name = p.tbl
-   WHERE t.engine IS NULL OR t.engine <> 'InnoDB'
-  UNION ALL
-  SELECT 'warning', o.name, CONCAT(x.event_object_schema, '.', x.event_object_table), NULL,
+  SELECT 'warning', o.name, CONCAT(x.event_object_schema, '.', x.event_object_table),
          'it has triggers of a guard, but is not under guard by this name: was it renamed?', CONCAT('CALL pawl.protect() it under this name, or drop the trigger ', x.trigger_name, ' and its like')
     FROM information_schema.triggers x LEFT JOIN pawl.protected p ON p.db = x.event_object_schema AND p.tbl = x.event_object_table
     LEFT JOIN pawl.guard o ON x.action_statement LIKE CONCAT('%pawl.\\_judge\\_', o.id, '(%')
    WHERE p.db IS NULL AND x.trigger_name REGEXP '^pawl_update_[0-9a-f]{12}$'
   UNION ALL
-  -- Of a guard that an older version has made, or of a column that has another type since then.
-  SELECT 'error', p.guard, CONCAT(p.db, '.', p.tbl), NULL,
-         IF(k.respelled, CONCAT('the keys of ', k.key_column, ' are spelled otherwise than when it was protected: its type is ', k.column_type),
-            CONCAT('two keys of ', k.key_column, ' cannot be told apart by their text: its type is ', IFNULL(k.column_type, 'gone'),
-                   IF(k.key_collation IS NULL, '', CONCAT(', and was a text with ', k.key_collation)))),
-         IF(k.respelled, 'CALL pawl.repair()', 'unprotect it, add a generated column with a number or a text, and protect it by that')
-    FROM pawl.protected p JOIN (
-      SELECT f.*, f.now_pattern IS NOT NULL AND f.key_collation IS NULL AND NOT f.now_pattern <=> f.key_pattern AS respelled FROM (
-        SELECT q.db, q.tbl, o.key_column, o.key_pattern, o.key_collation, c.column_type, c.collation_name,
-               pawl._key_pattern(c.column_type, c.data_type, c.collation_name, c.numeric_scale, c.datetime_precision) AS now_pattern
-          FROM pawl.protected q JOIN pawl.guard o ON o.name = q.guard AND o.kind = 'by'
-          LEFT JOIN information_schema.columns c ON c.table_schema = q.db AND c.table_name = q.tbl AND c.column_name = o.key_column) f) k
-      ON k.db = p.db AND k.tbl = p.tbl
-   WHERE k.now_pattern IS NULL AND k.collation_name IS NULL OR NOT k.collation_name <=> k.key_collation OR NOT k.now_pattern <=> k.key_pattern
-  UNION ALL
-  SELECT 'error', p.guard, CONCAT(p.db, '.', p.tbl), CONCAT('foreign_key ', r.constraint_name),
-         CONCAT('foreign key ', r.constraint_name, ' changes rows by ', IF(r.delete_rule IN ('CASCADE', 'SET NULL'), CONCAT('ON DELETE ', r.delete_rule), CONCAT('ON UPDATE ', r.update_rule)), ': InnoDB fires no trigger for that'),
-         CONCAT('put ', r.constraint_schema, '.', r.referenced_table_name, ' under the same guard, or use RESTRICT')
-    FROM pawl.protected p JOIN information_schema.referential_constraints r ON r.constraint_schema = p.db AND r.table_name = p.tbl
-   WHERE (r.delete_rule IN ('CASCADE', 'SET NULL') OR r.update_rule IN ('CASCADE', 'SET NULL'))
-     AND NOT EXISTS (SELECT 1 FROM pawl.protected q JOIN pawl.guard o ON o.name = q.guard AND o.kind = 'static' WHERE q.db = r.unique_constraint_schema AND q.tbl = r.referenced_table_name AND q.guard = p.guard)
-  UNION ALL
-  SELECT 'warning', p.guard, CONCAT(p.db, '.', p.tbl), CONCAT('ddl ', w.grantee),
-         CONCAT(w.grantee, ' has the rights ', GROUP_CONCAT(DISTINCT w.privilege_type ORDER BY 1 SEPARATOR ', '), ': TRUNCATE, RENAME, EXCHANGE PARTITION and DROP fire no trigger'),
-         CONCAT('REVOKE ', GROUP_CONCAT(DISTINCT w.privilege_type ORDER BY 1 SEPARATOR ', '), ' ON ', MIN(w.place), ' FROM ', w.grantee)
-    FROM pawl.protected p JOIN (
-      SELECT grantee, '%' AS db, '%' AS tbl, '*.*' AS place, privilege_type FROM information_schema.user_privileges WHERE privilege_type IN ('ALTER', 'DROP', 'TRIGGER')
-        AND grantee NOT IN (SELECT s.grantee FROM information_schema.user_privileges s WHERE s.privilege_type = 'SUPER')
-      UNION ALL SELECT grantee, table_schema, '%', CONCAT(table_schema, '.*'), privilege_type FROM information_schema.schema_privileges WHERE privilege_type IN ('ALTER', 'DROP', 'TRIGGER')
-      UNION ALL SELECT grantee, table_schema, table_name, CONCAT(table_schema, '.', table_name), privilege_type FROM information_schema.table_privileges WHERE privilege_type IN ('ALTER', 'DROP', 'TRIGGER')) w
-      ON p.db LIKE w.db AND (p.tbl = w.tbl OR w.tbl = '%')
-   GROUP BY p.guard, p.db, p.tbl, w.grantee//
-
--- Those, and what is wrong with the server. (A view cannot ask for variables.)
-CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl.problems() SQL SECURITY DEFINER
-  SELECT IF(a.code IS NULL, p.severity, 'warning') AS severity, p.guard, p.object,
-         CONCAT(p.problem, IFNULL(CONCAT(' (acknowledged by ', a.login, ': ', a.reason, ')'), '')) AS problem,
-         CONCAT(p.fix, IF(p.code IS NULL OR a.code IS NOT NULL, '', CONCAT('; or CALL pawl.acknowledge(', QUOTE(p.guard), ', ', QUOTE(p.code), ', reason)'))) AS fix
-    FROM pawl._problems p LEFT JOIN pawl.acknowledged a ON a.guard = p.guard AND a.code = CONVERT(p.code USING utf8mb4) COLLATE utf8mb4_bin
-  UNION ALL
   SELECT 'error', NULL, NULL, 'innodb_flush_log_at_trx_commit is not 1: an acknowledged advance() does not survive a crash', 'SET GLOBAL innodb_flush_log_at_trx_commit = 1'
     FROM DUAL WHERE @@global.innodb_flush_log_at_trx_commit <> 1
   UNION ALL
-  SELECT 'warning', NULL, NULL, 'binlog_format is STATEMENT: replicas run the triggers again, and counters differ there', 'SET GLOBAL binlog_format = ROW'
-    FROM DUAL WHERE @@global.log_bin AND @@global.binlog_format = 'STATEMENT'
+  SELECT 'error', NULL, NULL, pawl._statement_format(), 'SET GLOBAL binlog_format = MIXED, and let all sessions connect anew' FROM DUAL WHERE pawl._statement_format() IS NOT NULL
   UNION ALL
   SELECT 'warning', NULL, NULL, 'this server is read_only: tokens are admitted on the primary', 'ask the primary' FROM DUAL WHERE @@global.read_only//
 
 -- What keeps a guard from enforcing: a problem of its own that nobody has acknowledged. NULL: nothing.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._obstacle(g TEXT) RETURNS TEXT READS SQL DATA
-  RETURN (SELECT CONCAT(p.object, ': ', p.problem, '. ', p.fix, IF(p.code IS NULL, '', CONCAT('; or CALL pawl.acknowledge(', QUOTE(p.guard), ', ', QUOTE(p.code), ', reason)')))
-            FROM pawl._problems p LEFT JOIN pawl.acknowledged a ON a.guard = p.guard AND a.code = CONVERT(p.code USING utf8mb4) COLLATE utf8mb4_bin
-           WHERE p.guard = g COLLATE utf8mb4_bin AND a.code IS NULL AND (p.severity = 'error' OR p.code IS NOT NULL) LIMIT 1)//
+  RETURN IFNULL(pawl._statement_format(),
+         (SELECT CONCAT(p.object, ': ', p.problem, '. ', p.fix, IF(p.code IS NULL, '', CONCAT('; or CALL pawl.acknowledge(', QUOTE(p.guard), ', ', QUOTE(p.code), ', reason)')))
+            FROM pawl._table_problems p LEFT JOIN pawl.acknowledged a ON a.guard = p.guard AND a.code = CONVERT(p.code USING utf8mb4) COLLATE utf8mb4_bin
+           WHERE p.guard = g COLLATE utf8mb4_bin AND a.code IS NULL AND (p.severity = 'error' OR p.code IS NOT NULL) LIMIT 1))//
 
 -- Accepts a problem that has a code. It is still shown.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl.acknowledge(IN guard TEXT, IN code TEXT, IN reason TEXT) SQL SECURITY DEFINER
 BEGIN
-  IF NOT EXISTS (SELECT 1 FROM pawl._problems p WHERE p.guard = guard COLLATE utf8mb4_bin AND CONVERT(p.code USING utf8mb4) = code COLLATE utf8mb4_bin) THEN
+  IF NOT EXISTS (SELECT 1 FROM pawl._table_problems p WHERE p.guard = guard COLLATE utf8mb4_bin AND CONVERT(p.code USING utf8mb4) = code COLLATE utf8mb4_bin) THEN
     CALL pawl._wrong(CONCAT('no problem of ', IFNULL(guard, 'NULL'), ' has the code ', IFNULL(code, 'NULL'), ': CALL pawl.problems()'));
   END IF;
   IF IFNULL(reason, '') = '' THEN CALL pawl._wrong('an acknowledgement needs a reason'); END IF;

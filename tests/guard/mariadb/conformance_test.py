@@ -31,11 +31,7 @@ class KitTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        # Nothing here crashes the server, and making hundreds of guards is mostly waiting for the
-        # disk.
-        cls.server = Server(
-            {"innodb_flush_log_at_trx_commit": 0, "sync_frm": 0, "innodb_flush_method": "nosync"}
-        )
+        cls.server = Server({"innodb_flush_log_at_trx_commit": 0})  # Nothing here crashes it.
         cls.addClassCleanup(cls.server.remove)
         cls.server.start()
         cls.server.install()
