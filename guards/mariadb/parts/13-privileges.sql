@@ -51,7 +51,7 @@ END//
 
 DELIMITER ;
 CALL pawl._create_fold();
-CALL pawl._close_to_public();
 GRANT EXECUTE ON FUNCTION pawl.version TO PUBLIC;
 GRANT EXECUTE ON FUNCTION pawl.contract TO PUBLIC;
+CALL pawl._close_to_public();
 CALL pawl.repair();

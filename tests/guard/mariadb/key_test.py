@@ -64,6 +64,49 @@ class CollationTest(KeyCase):
                 call(self.connect(), "drop_guard", guard)
                 rows(self.connect(), "DROP TABLE acc")
 
+    def test_what_has_no_weight_behind_a_space_makes_no_second_fence(self):
+        for collation, word, other in (
+            ("utf8mb4_unicode_ci", "a", "a \u200b"),
+            ("utf8mb4_unicode_ci", "a", "a\u0001 "),
+            ("utf8mb4_uca1400_ai_ci", "a", "A \u00ad "),
+            ("cp1250_general_ci", "a", "a\u00a0"),
+        ):
+            with self.subTest(collation, other=other):
+                guard = self.protect_acc(self.text(collation))
+                call(self.connect(), "advance", f"{guard}:{word}", 40, 5)
+                self.assertEqual(self.value("SELECT pawl.fence(%s)", f"{guard}:{other}"), 40)
+                insert = f"INSERT INTO acc (k) VALUES ('{other}')"
+                self.assertRefused("PW002", self.write, 33, f"{guard}:{other}", insert)
+                call(self.connect(), "unprotect", guard)
+                call(self.connect(), "drop_guard", guard)
+                rows(self.connect(), "DROP TABLE acc")
+
+    def test_collations_that_do_not_tell_which_keys_are_equal_are_refused(self):
+        for number, collation in enumerate(
+            (
+                "utf8mb4_uca1400_ai_cs",
+                "utf8mb4_uca1400_nopad_ai_cs",
+                "utf8mb4_uca1400_as_ci",
+                "utf8mb4_uca1400_vietnamese_nopad_as_ci",
+                "utf8mb4_thai_520_w2",
+                "cp1250_czech_cs",
+                "tis620_thai_nopad_ci",
+            )
+        ):
+            with self.subTest(collation):
+                self.table(self.text(collation), f"acc{number}")
+                with self.assertRaises(pymysql.MySQLError) as caught:
+                    self.protect(f"acc{number}", key="k")
+                self.assertIn("generated column with a _bin collation", str(caught.exception))
+                self.protect(f"acc{number}", mode="observe")  # As a whole it can be.
+
+    def test_problems_names_a_column_that_got_such_a_collation(self):
+        guard = self.protect_acc(self.text("utf8mb4_uca1400_ai_ci"))
+        rows(self.connect(), "ALTER TABLE acc MODIFY k VARCHAR(99) COLLATE utf8mb4_uca1400_ai_cs")
+        self.server.install()  # An upgrade does not fail because of it.
+        problems = [row for row in call(self.connect(), "problems") if row[1] == guard]
+        self.assertEqual([row[0] for row in problems], ["error"])
+
     def test_row_cannot_move_to_another_spelling_of_a_fenced_key(self):
         for collation in COLLATIONS:
             with self.subTest(collation):
@@ -217,23 +260,39 @@ class LateTriggerTest(KeyCase):
                 f"CREATE TRIGGER sly_{event} BEFORE {event} ON `lines` FOR EACH ROW "
                 "SET NEW.customer = 2",
             )
-        self.assertRefused(
-            "PW001", self.write, 34, f"{guard}:1", "INSERT INTO `lines` (customer) VALUES (1)"
-        )
-        self.assertRefused("PW001", self.write, 34, f"{guard}:1", "UPDATE `lines` SET n = 1")
+        for moving in ("INSERT INTO `lines` (customer) VALUES (1)", "UPDATE `lines` SET n = 1"):
+            self.assert_undone(f"write to {guard}:2 without a token", moving, f"{guard}:1")
         self.assertEqual(self.value("SELECT COUNT(*) FROM `lines` WHERE customer = 1"), 1)
         call(self.connect(), "token_column", guard, True)
-        carrying = "UPDATE `lines` SET n = 1, pawl_token = 34"
-        self.assertRefused("PW002", rows, self.connect(), carrying)
+        self.assert_undone("stale token 34", "UPDATE `lines` SET n = 1, pawl_token = 34")
+        self.assertEqual(self.value("SELECT COUNT(*) FROM `lines` WHERE customer = 1"), 1)
+
+    def assert_undone(self, why, sql, resource=None):
+        """The row was written already, so the statement is ended in a way that no handler of the
+        user's can catch."""
+        db = self.connect(isolation="READ COMMITTED")
+        with self.assertRaises(pymysql.MySQLError) as caught:
+            self.write(34, resource, sql, on=db) if resource else rows(db, sql)
+        self.assertEqual(caught.exception.args[0], 1317, caught.exception)
+        self.assertIn(why, self.value("SELECT @pawl_refusal", on=db))
 
     def test_key_that_auto_increment_chooses_is_judged(self):
         guard = self.protect("accounts", key="id")
         call(self.connect(), "set_policy", guard, True, None, None, None)
         call(self.connect(), "advance", f"{guard}:1", 40, 5)
+        insert = "INSERT INTO accounts (n) VALUES (1)"
+        for token, key in ((34, 0), (40, 1)):
+            self.assertRefused("PW001", self.write, token, f"{guard}:{key}", insert)
+        self.write(40, f"{guard}:1", "INSERT INTO accounts (id, n) VALUES (1, 1)")
+
+    def test_key_zero_is_judged_as_zero(self):
+        guard = self.protect("accounts", key="id")
+        call(self.connect(), "set_policy", guard, True, None, None, None)
+        db = self.connect(isolation="READ COMMITTED")
+        rows(db, "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")
         self.assertRefused(
-            "PW001", self.write, 34, f"{guard}:0", "INSERT INTO accounts (n) VALUES (1)"
+            "PW001", self.write, 40, f"{guard}:0", "INSERT INTO accounts (id) VALUES (0)", on=db
         )
-        self.write(40, f"{guard}:2", "INSERT INTO accounts (n) VALUES (1)")  # 1 is used up.
 
 
 class UpgradeTest(KeyCase):

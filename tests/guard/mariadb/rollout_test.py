@@ -146,6 +146,7 @@ class RightsTest(ServerCase):
 
     def test_a_writer_can_use_tokens_and_nothing_else(self):
         self.protect()
+        call(self.connect(), "add_writer", f"{self.app}@localhost")
         db = self.connect(self.app, isolation="READ COMMITTED")
         call(db, "advance", self.orders, 34, 5)
         self.write(34, on=db)
@@ -164,6 +165,7 @@ class RightsTest(ServerCase):
             f"CALL pawl.emergency('{self.orders}', 'x')",
             f"CALL pawl.unprotect('{self.orders}')",
             "CALL pawl.compact('x', 1)",
+            f"CALL pawl.add_writer('{self.app}@localhost')",
             "CALL pawl._try_advance('x', 1, 'x', NULL, @a, @b)",
             f"DROP TRIGGER {trigger}",
             "TRUNCATE TABLE orders",
