@@ -7,6 +7,7 @@
 
 #include "guard/sqlite/fault.h"
 #include "guard/sqlite/refusals.h"
+#include "guard/sqlite/triggers.h"
 
 namespace pawl::sqlite {
 namespace {
@@ -27,7 +28,16 @@ std::vector<std::string> schemas_of(sqlite3* db) {
 
 }  // namespace
 
+// Not when the functions are added: it reads the file, which another process may have locked, and an
+// extension that fails to load is unloaded, although the connection still has its modules.
+void ConnectionState::insist_on_watch() {
+  if (watched_) return;
+  if (const int rc = watch_closing(db_); rc != SQLITE_OK) fail_with(db_, rc);
+  watched_ = true;
+}
+
 void ConnectionState::find_stores() {
+  insist_on_watch();
   seen_.reset();
   stores_.clear();
   for (const std::string& schema : schemas_of(db_)) {
@@ -157,6 +167,7 @@ Store& ConnectionState::main() {
 
 void ConnectionState::join() {
   if (joined_) return;
+  insist_on_watch();
   const sqlite3_int64 row = sqlite3_last_insert_rowid(db_);
   if (!joining_)
     joining_ = std::make_unique<Statement>(db_, "INSERT INTO pawl_session VALUES (1)",
@@ -166,8 +177,13 @@ void ConnectionState::join() {
   joined_ = true;
 }
 
+void ConnectionState::note_user(std::string_view resource) {
+  constexpr std::size_t kNamesMax = 1000;
+  if (users_.size() >= kNamesMax) uses_all_ = true;
+  if (!uses_all_) users_.insert(std::string(guard::split_resource(resource).guard));
+}
+
 void ConnectionState::carry(const Named& named, const Carried& carried) {
-  users_.insert({named.store.installation(), named.guard.id});
   carried_[fence_key(named)] = carried;
 }
 
@@ -177,7 +193,22 @@ const Carried* ConnectionState::carried(const Named& named) const {
 }
 
 bool ConnectionState::has_used_a_token(const Named& named) const {
-  return users_.contains({named.store.installation(), named.guard.id});
+  return uses_all_ || users_.contains(named.guard.name) ||
+         users_.contains(fmt::format("{}.{}", named.store.schema(), named.guard.name));
+}
+
+bool ConnectionState::covers_unique_indexes(const Named& named) {
+  if (named.store.schema() != "main") return true;
+  Statement& asked = named.store.kept("PRAGMA {s}.schema_version").bind();
+  const std::int64_t version = asked.step() ? asked.number(0) : 0;
+  asked.reset();
+  Covers& known = covers_[named.guard.id];
+  if (known.schema_version != version) {
+    known = {version, true};
+    for (const Protected& each : named.store.tables_of(named.guard))
+      known.unique_indexes = known.unique_indexes && sqlite::covers_unique_indexes(db_, each);
+  }
+  return known.unique_indexes;
 }
 
 bool ConnectionState::has_claimed(const Named& named, std::uint64_t token) const {

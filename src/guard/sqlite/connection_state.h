@@ -66,10 +66,12 @@ class ConnectionState {
   // has not read yet.
   void join();
 
+  // A program that passes a token, whatever becomes of it, is none that knows of no tokens. By the
+  // name: where the file is locked, nothing more is known.
+  void note_user(std::string_view resource);
   void carry(const Named& named, const Carried& carried);
   [[nodiscard]] const Carried* carried(const Named& named) const;
-  // Whether a transaction of this connection ever carried one for this guard: it is no program that
-  // knows of no tokens.
+  // Whether this connection ever passed one for this guard.
   [[nodiscard]] bool has_used_a_token(const Named& named) const;
   // Whether this transaction has claimed the token (or operation) for itself.
   [[nodiscard]] bool has_claimed(const Named& named, std::uint64_t token) const;
@@ -81,6 +83,9 @@ class ConnectionState {
   }
   // Once per connection and guard.
   bool note_synchronous(const Named& named);
+  // Whether the triggers of the guard judge every row that REPLACE could delete. Looked up again
+  // when the schema of the file has changed.
+  bool covers_unique_indexes(const Named& named);
 
   void refused(const Named& named, std::string_view verdict, std::optional<std::uint64_t> token,
                std::uint64_t fence);
@@ -113,6 +118,8 @@ class ConnectionState {
   void note_seen(const Store& store, const GuardRow& guard, std::optional<Fence> fence);
 
   void find_stores();
+  // Before a statement is kept.
+  void insist_on_watch();
   void import_own_refusals() noexcept;
   std::optional<Named> find_named(const guard::ResourceName& name);
   // Nothing: that file has no such guard.
@@ -124,13 +131,20 @@ class ConnectionState {
   int schemas_ = -1;  // How many there were when stores_ was filled.
   std::unique_ptr<Statement> joining_;
   bool joined_ = false;
+  bool watched_ = false;  // pawl_closing is there.
   std::optional<Seen> seen_;
   std::map<FenceKey, Carried> carried_;
   std::set<std::pair<FenceKey, std::uint64_t>> claims_;
   std::set<std::pair<FenceKey, std::string>> noted_;
   std::set<std::pair<std::int64_t, std::int64_t>> synchronous_;
-  std::set<std::pair<std::int64_t, std::int64_t>> users_;  // installation, guard
-  std::set<std::string> refused_in_;  // Files in which this transaction was refused something.
+  std::set<std::string, std::less<>> users_;  // Names of guards, as they were passed.
+  bool uses_all_ = false;                     // So many that they are not told apart any more.
+  struct Covers {
+    std::int64_t schema_version = 0;
+    bool unique_indexes = false;
+  };
+  std::map<std::int64_t, Covers> covers_;  // by guard of main
+  std::set<std::string> refused_in_;       // Files in which this transaction was refused something.
 };
 
 // Registers pawl_use, pawl_admit, pawl_advance, pawl_check, pawl_fence and those of owners. Once
@@ -142,5 +156,9 @@ class ConnectionState {
 // transaction is over; pawl_closing, that its connection is being closed. The connection owns the
 // state from now on. SQLite's result code.
 [[nodiscard]] int watch_transactions(sqlite3* db, std::unique_ptr<ConnectionState> state);
+// Brings pawl_closing into being, so that it is notified when the connection is closed: kept
+// statements would prevent that. Reads the file, which another process may have locked. SQLite's
+// result code.
+[[nodiscard]] int watch_closing(sqlite3* db);
 
 }  // namespace pawl::sqlite

@@ -175,11 +175,24 @@ void insist_on_journal(ConnectionState& state, const Named& named) {
                     named.guard.name));
 }
 
+namespace {
+
+void insist_on_unique_indexes(ConnectionState& state, const Named& named) {
+  if (!named.guard.keyed() || state.covers_unique_indexes(named) || !refuses(named)) return;
+  fail(Word::kInvalid,
+       fmt::format("a unique index was made after {} was protected, and REPLACE could delete "
+                   "another key's row through it. Run: pawl guard install sqlite",
+                   named.guard.name));
+}
+
+}  // namespace
+
 void judge_write(ConnectionState& state, const Named& named) {
   state.join();
   if (state.note(named, "journal")) {
     try {
       insist_on_journal(state, named);
+      insist_on_unique_indexes(state, named);
     } catch (const Fault&) {
       state.forget_note(named, "journal");  // The next write is refused as well.
       throw;

@@ -100,6 +100,7 @@ void call(sqlite3_context* context, int count, sqlite3_value** values) {
 
 void admit_as(const Call& call, Carry carry) {
   ConnectionState& state = call.state();
+  if (carry == Carry::kYes) state.note_user(call.text(0));
   if (sqlite3_get_autocommit(state.db()) != 0)
     fail(Word::kTransaction,
          "a token belongs to a transaction, and none is open: BEGIN IMMEDIATE first");

@@ -55,6 +55,7 @@ class SqliteWriter final : public guard::TransactionWriter {
   std::variant<Decision, Failure, Error> begin() override {
     try {
       ConnectionState& state = state_of(db_);
+      state.note_user(resources().front());
       sqlite::execute(db_, "BEGIN IMMEDIATE");
       PAWL_ASSERT(sqlite3_get_autocommit(db_) == 0);
       state.join();

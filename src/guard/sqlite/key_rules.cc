@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "guard/sqlite/fault.h"
+#include "guard/sqlite/statement.h"
 #include "guard/sqlite/store.h"
 #include "guard/sqlite/triggers.h"
 
@@ -86,6 +88,51 @@ std::string function_around(const std::vector<Token>& tokens, std::size_t index)
   return tokens[index - 2].name ? upper(tokens[index - 2].text) : std::string();
 }
 
+constexpr const char* kProbe = "temp.pawl_probe";
+
+// A table with the columns of this one, and with the expression as a generated column: SQLite itself
+// insists that such a one depends on its row alone.
+std::string probe_sql(const std::vector<std::string>& columns, const std::string& expression) {
+  std::string sql = fmt::format("CREATE TABLE {} (", kProbe);
+  for (const std::string& column : columns) sql += quoted(column) + ", ";
+  return sql + fmt::format("\"pawl probe\" AS ({}) STORED)", expression);
+}
+
+std::string not_constant(std::string_view why) {
+  return fmt::format(
+      "the key of a row must follow from its columns alone, or a row has another key each time it "
+      "is judged: {}",
+      why);
+}
+
+// A name in double quotes that is no column is one here, not a text.
+class NoTextInDoubleQuotes {
+ public:
+  explicit NoTextInDoubleQuotes(sqlite3* db) : db_(db) {
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DDL, -1, &before_);
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
+  }
+  ~NoTextInDoubleQuotes() { sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DDL, before_, nullptr); }
+  NoTextInDoubleQuotes(const NoTextInDoubleQuotes&) = delete;
+  NoTextInDoubleQuotes& operator=(const NoTextInDoubleQuotes&) = delete;
+
+ private:
+  sqlite3* db_;
+  int before_ = 1;
+};
+
+// Prepares it only: names are resolved then, and functions known.
+std::optional<std::string> why_not_of_its_row(sqlite3* db, const std::vector<std::string>& columns,
+                                              const std::string& expression) {
+  const NoTextInDoubleQuotes no_text(db);
+  try {
+    const Statement prepared(db, probe_sql(columns, expression));
+  } catch (const Fault& fault) {
+    return not_constant(fault.text);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> why_no_expression(sqlite3* db, const std::string& table,
                                              const std::vector<std::string>& columns,
                                              const std::string& expression) {
@@ -115,7 +162,7 @@ std::optional<std::string> why_no_expression(sqlite3* db, const std::string& tab
         "in the expression, or guard by the column itself",
         *column, collation, collation == "NOCASE" ? "lower" : "rtrim");
   }
-  return std::nullopt;
+  return why_not_of_its_row(db, columns, expression);
 }
 
 }  // namespace
@@ -124,9 +171,25 @@ std::optional<std::string> why_no_key(sqlite3* db, const std::string& table,
                                       const std::string& kind, const std::string& key) {
   const std::vector<std::string> columns = columns_of(db, table);
   const bool there = std::find(columns.begin(), columns.end(), key) != columns.end();
-  if (kind == "row" && there) return why_no_key_column(db, table, key);
+  if (columns.empty()) return std::nullopt;
+  if (kind == "row" && !there) return fmt::format("{} has no column {}", table, key);
+  if (kind == "row") return why_no_key_column(db, table, key);
   if (kind == "expression") return why_no_expression(db, table, columns, key);
   return std::nullopt;
+}
+
+std::optional<std::string> why_not_constant(sqlite3* db, const std::string& table,
+                                            const std::string& expression) {
+  std::optional<std::string> why;
+  execute(db, fmt::format("DROP TABLE IF EXISTS {}", kProbe));
+  execute(db, probe_sql(columns_of(db, table), expression));
+  try {
+    execute(db, fmt::format("INSERT INTO {} DEFAULT VALUES", kProbe));
+  } catch (const Fault& fault) {  // It may well fail for an empty row.
+    if (fault.text.find("non-deterministic") != fault.text.npos) why = not_constant(fault.text);
+  }
+  execute(db, fmt::format("DROP TABLE {}", kProbe));
+  return why;
 }
 
 }  // namespace pawl::sqlite

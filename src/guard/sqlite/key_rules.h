@@ -9,10 +9,14 @@
 
 namespace pawl::sqlite {
 
-// Why this key of main.table cannot be one, and what can. Nothing: it can, or the table or
-// the column is gone. `kind` as in Protected.
+// Why this key of main.table cannot be one, and what can. Nothing: it can, or the table is gone.
+// `kind` as in Protected.
 [[nodiscard]] std::optional<std::string> why_no_key(sqlite3* db, const std::string& table,
                                                     const std::string& kind,
                                                     const std::string& key);
+// The same for what only its evaluation tells: an expression that uses the time. Makes a temporary
+// table and drops it.
+[[nodiscard]] std::optional<std::string> why_not_constant(sqlite3* db, const std::string& table,
+                                                          const std::string& expression);
 
 }  // namespace pawl::sqlite

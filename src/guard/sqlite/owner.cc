@@ -115,24 +115,57 @@ void check_same_collation(sqlite3* db, const GuardRow& row, const guard::Protect
   }
 }
 
-// What an older version has left: triggers with another text, and fences under other keys.
-void bring_up_to_date(sqlite3* db, Store& store) {
-  std::vector<Protected> entries;
-  Statement listed(db,
-                   "SELECT p.tbl, g.id, g.kind, g.key, g.name FROM main.pawl_protected p JOIN "
-                   "main.pawl_guard g ON g.id = p.guard");
-  std::vector<std::string> names;
-  while (listed.step()) {
-    entries.push_back(
-        {listed.text(0), store.installation(), listed.number(1), listed.text(2), listed.text(3)});
-    names.push_back(listed.text(4));
+std::string key_of(sqlite3* db, const GuardRow& row) {
+  Statement asked(db, "SELECT coalesce(key, '') FROM main.pawl_guard WHERE id = ?1");
+  return asked.bind(row.id).step() ? asked.text(0) : std::string();
+}
+
+// A guard that is there keeps its fences, which are those of its key.
+void check_same_key(sqlite3* db, const GuardRow& row, const std::string& kind,
+                    const std::string& key) {
+  const std::string there = key_of(db, row);
+  if (row.kind == kind && there == key) return;
+  const auto described = [](const std::string& what, const std::string& by) {
+    return by.empty() ? what : fmt::format("{} by {}", what, by);
+  };
+  fail(Word::kInvalid,
+       fmt::format(
+           "the guard {0} exists, and is {1}, not {2}: its fences are those of its key. Give "
+           "this one another name, or forget the old one: pawl guard drop sqlite {0}",
+           row.name, described(row.kind, there), described(kind, key)));
+}
+
+// Follows a key column that was renamed: SQLite has renamed it in the triggers, and they are what
+// judges. Not where several tables do not agree.
+void follow_renamed_column(sqlite3* db, Store& store, const GuardRow& row) {
+  std::optional<std::string> name;
+  for (const Protected& each : store.tables_of(row)) {
+    const auto column = watched_column(db, each);
+    if (!column || (name && *name != *column)) return;
+    name = column;
   }
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (columns_of(db, entries[i].table).empty()) continue;  // `pawl guard check` names it.
-    cover(db, entries[i]);
-    if (entries[i].kind == "row")
-      store.refold(need_guard(store, names[i]),
-                   declared_collation(db, "main", entries[i].table, entries[i].key));
+  const std::string before = key_of(db, row);
+  if (!name || *name == before) return;
+  Statement(db, "UPDATE main.pawl_guard SET key = ?2 WHERE id = ?1").bind(row.id, *name).run();
+  store.audit(row.name, "key column renamed", fmt::format("{} is {} now", before, *name), "");
+}
+
+// What an older version has left: triggers with another text, and fences under other keys. What
+// cannot be a key any more is left as it is: `pawl guard check` names it.
+void bring_up_to_date(sqlite3* db, Store& store) {
+  std::vector<GuardRow> guards;
+  Statement listed(db, "SELECT name FROM main.pawl_guard");
+  while (listed.step()) guards.push_back(need_guard(store, listed.text(0)));
+  for (const GuardRow& row : guards) {
+    if (row.kind == "row") follow_renamed_column(db, store, row);
+    for (const Protected& entry : store.tables_of(row)) {
+      if (columns_of(db, entry.table).empty() || is_other_column(db, entry) ||
+          why_no_key(db, entry.table, entry.kind, entry.key))
+        continue;
+      cover(db, entry);
+      if (entry.kind == "row")
+        store.refold(row, declared_collation(db, "main", entry.table, entry.key));
+    }
   }
 }
 
@@ -192,6 +225,9 @@ std::string protect(ConnectionState& state, const guard::Protection& given) {
   const std::string kind = kind_of(db, wanted);
   const std::string& key = kind == "row" ? wanted.key : wanted.by;
   if (const auto why = why_no_key(db, wanted.table, kind, key)) fail(Word::kInvalid, *why);
+  if (kind == "expression") {
+    if (const auto why = why_not_constant(db, wanted.table, key)) fail(Word::kInvalid, *why);
+  }
   Scope scope(db);
   Statement other(db, "SELECT 1 FROM main.pawl_protected WHERE tbl = ?1");
   if (other.bind(wanted.table).step())
@@ -199,9 +235,7 @@ std::string protect(ConnectionState& state, const guard::Protection& given) {
          fmt::format("{} is under guard already: unprotect it first", wanted.table));
   auto row = store.find(name);
   if (!row) row = make_guard(store, name, kind, key, wanted.mode);
-  if (row->kind != kind)
-    fail(Word::kInvalid,
-         fmt::format("the guard {} exists, and is {}, not {}", name, row->kind, kind));
+  check_same_key(db, *row, kind, key);
   check_same_collation(db, *row, wanted);
   cover(db, {wanted.table, store.installation(), row->id, kind, key});
   store.kept("INSERT INTO {s}.pawl_protected (tbl, guard) VALUES (?1, ?2)")

@@ -84,6 +84,15 @@ guard::Status status_of(Store& store, const GuardRow& row) {
 // Triggers that are gone or changed, tables that are gone.
 void find_problems_of_table(Store& store, const Protected& entry, const std::string& guard,
                             std::vector<guard::Problem>& problems) {
+  if (is_other_column(store.db(), entry)) {
+    problems.push_back(
+        {"error", guard, entry.table,
+         fmt::format("the key column {} is {} now: it was renamed", entry.key,
+                     watched_column(store.db(), entry).value_or("")),
+         "pawl guard install sqlite follows it; where tables under one guard differ, "
+         "unprotect one of them"});
+    return;
+  }
   if (const auto why = why_no_key(store.db(), entry.table, entry.kind, entry.key))
     problems.push_back(
         {"error", guard, entry.table,

@@ -150,6 +150,18 @@ std::string Store::collation_of(const GuardRow& guard) {
   return collation;
 }
 
+std::vector<Protected> Store::tables_of(const GuardRow& guard) {
+  Statement& asked =
+      kept(
+          "SELECT p.tbl, g.key FROM {s}.pawl_guard g JOIN {s}.pawl_protected p ON p.guard = g.id "
+          "WHERE g.id = ?1")
+          .bind(guard.id);
+  std::vector<Protected> tables;
+  while (asked.step())
+    tables.push_back({asked.text(0), installation_, guard.id, guard.kind, asked.text(1)});
+  return tables;
+}
+
 void Store::refold(const GuardRow& guard, std::string_view collation) {
   std::vector<std::pair<std::string, std::string>> changed;
   for (const char* table : {"pawl_fence", "pawl_done"}) {

@@ -12,9 +12,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "guard/sqlite/rules.h"
 #include "guard/sqlite/statement.h"
+#include "guard/sqlite/triggers.h"
 
 namespace pawl::sqlite {
 
@@ -59,6 +61,8 @@ class Store {
   // That of its key column; empty: every text is a key of its own. Throws where fences of an older
   // version wait to be stored anew.
   [[nodiscard]] std::string collation_of(const GuardRow& guard);
+  // The tables under a guard, by its key.
+  [[nodiscard]] std::vector<Protected> tables_of(const GuardRow& guard);
   // Stores the fences and operations of a guard under the form of their keys.
   void refold(const GuardRow& guard, std::string_view collation);
 

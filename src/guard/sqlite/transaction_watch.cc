@@ -135,9 +135,10 @@ int watch_transactions(sqlite3* db, std::unique_ptr<ConnectionState> state) {
   int rc = sqlite3_create_module_v2(db, "pawl_session", &kModule, state.release(), destroy);
   if (rc == SQLITE_OK)
     rc = sqlite3_create_module_v2(db, "pawl_closing", &kClosingModule, watched, nullptr);
-  if (rc != SQLITE_OK) return rc;
-  // Brings the table into being, so that it is notified when the connection is closed: kept
-  // statements would prevent that.
+  return rc;
+}
+
+int watch_closing(sqlite3* db) {
   return sqlite3_exec(db, "SELECT one FROM pawl_closing", nullptr, nullptr, nullptr);
 }
 

@@ -109,10 +109,23 @@ std::string conflicts(sqlite3* db, const Protected& wanted, const Columns& colum
   return fmt::format("{}", fmt::join(ways, " OR "));
 }
 
-Trigger trigger(const Protected& wanted, const std::string& when, const std::string& condition,
-                const std::string& body) {
+std::string trigger_name(const Protected& wanted, const std::string& when) {
   std::string name = fmt::format("pawl_{}_{}", wanted.table, when);
   for (char& c : name) c = c == ' ' ? '_' : c;
+  return name;
+}
+
+// As SQLite keeps it; empty: it is gone.
+std::string kept_sql(sqlite3* db, const Protected& entry, const std::string& when) {
+  Statement asked(db,
+                  "SELECT sql FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?1 AND "
+                  "tbl_name = ?2 COLLATE NOCASE");
+  return asked.bind(trigger_name(entry, when), entry.table).step() ? asked.text(0) : std::string();
+}
+
+Trigger trigger(const Protected& wanted, const std::string& when, const std::string& condition,
+                const std::string& body) {
+  std::string name = trigger_name(wanted, when);
   std::string sql = fmt::format("CREATE TRIGGER {} {} ON {} {}BEGIN {} END", quoted(name), when,
                                 quoted(wanted.table), condition, body);
   return {std::move(name), std::move(sql)};
@@ -151,6 +164,35 @@ void check_table(sqlite3* db, const std::string& table) {
 }
 
 }  // namespace
+
+bool covers_unique_indexes(sqlite3* db, const Protected& entry) {
+  const std::string kept = kept_sql(db, entry, "BEFORE INSERT");
+  if (kept.empty()) return true;
+  try {
+    return kept.find(fmt::format(" WHERE {};",
+                                 conflicts(db, entry, columns_of(db, entry.table)))) != kept.npos;
+  } catch (const Fault&) {  // One that cannot be judged.
+    return false;
+  }
+}
+
+std::optional<std::string> watched_column(sqlite3* db, const Protected& entry) {
+  constexpr std::string_view kBefore = "CAST(NEW.\"";
+  const std::string sql = kept_sql(db, entry, "AFTER INSERT");
+  const std::size_t found = sql.find(kBefore);
+  if (entry.kind != "row" || found == sql.npos) return std::nullopt;
+  std::string name;
+  for (std::size_t i = found + kBefore.size(); i < sql.size(); ++i) {
+    if (sql[i] == '"' && sql[++i] != '"') break;  // A quote in the name is doubled.
+    name += sql[i];
+  }
+  return name;
+}
+
+bool is_other_column(sqlite3* db, const Protected& entry) {
+  const auto column = watched_column(db, entry);
+  return column && *column != entry.key;
+}
 
 std::vector<std::string> columns_of(sqlite3* db, const std::string& table) {
   Columns columns;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,16 @@ struct Protected {
 
 // Throws where the table cannot be put under such a guard.
 [[nodiscard]] std::vector<Trigger> triggers_for(sqlite3* db, const Protected& wanted);
+
+// Whether the triggers that are there judge every row that REPLACE could delete: not after a unique
+// index was made. Yes also where they are gone.
+[[nodiscard]] bool covers_unique_indexes(sqlite3* db, const Protected& entry);
+
+// The column that the triggers of a table take the key from. SQLite renames it in them too; so it
+// may have another name than in pawl_guard. Nothing: they are gone, or the guard is not by a column.
+[[nodiscard]] std::optional<std::string> watched_column(sqlite3* db, const Protected& entry);
+// Whether that is another one than the guard's.
+[[nodiscard]] bool is_other_column(sqlite3* db, const Protected& entry);
 
 // Columns of main.table, in their order; none: there is no such table.
 [[nodiscard]] std::vector<std::string> columns_of(sqlite3* db, const std::string& table);
