@@ -178,6 +178,13 @@ std::optional<std::string> why_no_key(sqlite3* db, const std::string& table,
   return std::nullopt;
 }
 
+bool has_key(sqlite3* db, const std::string& table, const std::string& kind,
+             const std::string& key) {
+  const std::vector<std::string> columns = columns_of(db, table);
+  if (kind == "row") return std::find(columns.begin(), columns.end(), key) != columns.end();
+  return kind != "expression" || !why_not_of_its_row(db, columns, key);
+}
+
 std::optional<std::string> why_not_constant(sqlite3* db, const std::string& table,
                                             const std::string& expression) {
   std::optional<std::string> why;

@@ -150,8 +150,8 @@ void follow_renamed_column(sqlite3* db, Store& store, const GuardRow& row) {
   store.audit(row.name, "key column renamed", fmt::format("{} is {} now", before, *name), "");
 }
 
-// What an older version has left: triggers with another text, and fences under other keys. What
-// cannot be a key any more is left as it is: `pawl guard check` names it.
+// What an older version has left: triggers with another text, and fences under other keys. Where
+// the key is gone, triggers stay as they are: `pawl guard check` names it.
 void bring_up_to_date(sqlite3* db, Store& store) {
   std::vector<GuardRow> guards;
   Statement listed(db, "SELECT name FROM main.pawl_guard");
@@ -160,7 +160,7 @@ void bring_up_to_date(sqlite3* db, Store& store) {
     if (row.kind == "row") follow_renamed_column(db, store, row);
     for (const Protected& entry : store.tables_of(row)) {
       if (columns_of(db, entry.table).empty() || is_other_column(db, entry) ||
-          why_no_key(db, entry.table, entry.kind, entry.key))
+          !has_key(db, entry.table, entry.kind, entry.key))
         continue;
       cover(db, entry);
       if (entry.kind == "row")
