@@ -253,7 +253,8 @@ constexpr std::array kConclusions{
     Conclusion{1044, "", Code::kDenied, ""},                     // database
     Conclusion{1142, "", Code::kDenied, ""},                     // table
     Conclusion{1227, "", Code::kDenied, ""},                     // server-wide
-    Conclusion{1370, "", Code::kDenied, ""},                     // routine
+    Conclusion{1370, "", Code::kDenied,                          // routine
+               "an administrator lets an account use tokens with CALL pawl.add_writer('app@%')"},
     Conclusion{1290, "", Code::kInvalid, "this server is read-only: ask the primary"},
     Conclusion{1305, "", Code::kInvalid,
                "no guard of this version is installed here: pawl guard install mariadb"},

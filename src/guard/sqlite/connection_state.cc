@@ -28,8 +28,8 @@ std::vector<std::string> schemas_of(sqlite3* db) {
 
 }  // namespace
 
-// Not when the functions are added: it reads the file, which another process may have locked, and an
-// extension that fails to load is unloaded, although the connection still has its modules.
+// Not when the functions are added: it reads the file, which another process may have locked, and
+// an extension that fails to load is unloaded, although the connection still has its modules.
 void ConnectionState::insist_on_watch() {
   if (watched_) return;
   if (const int rc = watch_closing(db_); rc != SQLITE_OK) fail_with(db_, rc);

@@ -90,8 +90,8 @@ std::string function_around(const std::vector<Token>& tokens, std::size_t index)
 
 constexpr const char* kProbe = "temp.pawl_probe";
 
-// A table with the columns of this one, and with the expression as a generated column: SQLite itself
-// insists that such a one depends on its row alone.
+// A table with the columns of this one, and with the expression as a generated column: SQLite
+// itself insists that such a one depends on its row alone.
 std::string probe_sql(const std::vector<std::string>& columns, const std::string& expression) {
   std::string sql = fmt::format("CREATE TABLE {} (", kProbe);
   for (const std::string& column : columns) sql += quoted(column) + ", ";

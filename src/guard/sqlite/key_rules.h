@@ -14,12 +14,12 @@ namespace pawl::sqlite {
 [[nodiscard]] std::optional<std::string> why_no_key(sqlite3* db, const std::string& table,
                                                     const std::string& kind,
                                                     const std::string& key);
-// Whether triggers can take this key from the rows of the table as it is now, good or bad: its column
-// is there, or all that the expression names.
+// Whether triggers can take this key from the rows of the table as it is now, good or bad: its
+// column is there, or all that the expression names.
 [[nodiscard]] bool has_key(sqlite3* db, const std::string& table, const std::string& kind,
                            const std::string& key);
-// Why a key cannot be one, for what only its evaluation tells: an expression that uses the time. Makes a temporary
-// table and drops it.
+// Why a key cannot be one, for what only its evaluation tells: an expression that uses the time.
+// Makes a temporary table and drops it.
 [[nodiscard]] std::optional<std::string> why_not_constant(sqlite3* db, const std::string& table,
                                                           const std::string& expression);
 

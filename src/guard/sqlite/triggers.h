@@ -39,7 +39,7 @@ struct Protected {
 [[nodiscard]] bool covers_unique_indexes(sqlite3* db, const Protected& entry);
 
 // The column that the triggers of a table take the key from. SQLite renames it in them too; so it
-// may have another name than in pawl_guard. Nothing: they are gone, or the guard is not by a column.
+// may have another name than in pawl_guard. Nothing: they are gone, or no column is the key.
 [[nodiscard]] std::optional<std::string> watched_column(sqlite3* db, const Protected& entry);
 // Whether that is another one than the guard's.
 [[nodiscard]] bool is_other_column(sqlite3* db, const Protected& entry);

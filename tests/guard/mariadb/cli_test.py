@@ -185,6 +185,9 @@ class GuardCliTest(ServerCase):
         user = f"meek_{self.db}"
         rows(self.connect(), f"CREATE USER {user}@localhost")
         self.addCleanup(lambda: rows(self.server.connect(), f"DROP USER {user}@localhost"))
+        refused = self.guard("advance", self.orders, "34", code=77, dsn=self.server.dsn(user=user))
+        self.assertIn("pawl.add_writer(", refused.stderr)
+        call(self.connect(), "add_writer", f"{user}@localhost")
         old = self.open_write(33)
         self.assertIn(
             "PROCESS", self.evict(self.orders, 34, code=77, dsn=self.server.dsn(user=user)).stderr

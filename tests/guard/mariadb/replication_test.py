@@ -21,6 +21,7 @@ class RowEvents(ServerCase):
         admin = cls.server.connect()
         rows(admin, "CREATE USER app@'127.0.0.1'")
         rows(admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app@'127.0.0.1'")
+        call(admin, "add_writer", "app@127.0.0.1")
 
     def setUp(self):
         super().setUp()

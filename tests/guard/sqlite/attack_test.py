@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Ways past the guard in SQLite: keys that change under it, sessions whose first call fails, indexes
-that come later; and the extension in a file that is locked."""
+"""Ways past the guard in SQLite: keys that change under it, sessions whose first call fails,
+indexes that come later; and the extension in a file that is locked."""
 
 import json
 import os
