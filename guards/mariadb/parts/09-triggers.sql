@@ -27,7 +27,7 @@ BEGIN
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     IF NOT late THEN RESIGNAL; END IF;
-    GET DIAGNOSTICS CONDITION 1 @pawl_refusal = MESSAGE_TEXT;
+    GET DIAGNOSTICS CONDITION 1 @pawl_refusal_state = RETURNED_SQLSTATE, @pawl_refusal = MESSAGE_TEXT;
     KILL QUERY CONNECTION_ID();
   END;
   CALL pawl._raise(verdict, resource, token, fence, mode);

@@ -20,6 +20,7 @@ const char* or_null(const std::string& text) {
 }
 
 constexpr unsigned kWrongArguments = 1210;
+constexpr unsigned kSignalled = 1644;
 constexpr unsigned kKilled = 1927;  // KILL: the server says so, and hangs up.
 
 MariaFailure failure_of(unsigned number, const char* state, const char* message) {
@@ -163,10 +164,32 @@ MariaValue MariaOutcome::at(std::size_t row, std::string_view column) const {
   return std::nullopt;
 }
 
-MariaOutcome execute(MYSQL* connection, const std::string& sql) {
+namespace {
+
+MariaOutcome run(MYSQL* connection, std::string_view sql) {
   PAWL_ASSERT(connection != nullptr);
   // Not sent is -1 as well, which of the next call only means that there is no other result.
   return read_all(connection, mysql_real_query(connection, sql.data(), sql.size()) == 0 ? 0 : 1);
+}
+
+// A refusal that comes after the row was written ends its statement like an interruption, and
+// leaves the verdict in variables (pawl._refuse in guards/mariadb).
+MariaOutcome with_verdict(MYSQL* connection, MariaOutcome outcome) {
+  constexpr unsigned kInterrupted = 1317;
+  if (outcome || outcome.failure->number != kInterrupted) return outcome;
+  const MariaOutcome left = run(connection,
+                                "SELECT @pawl_refusal_state AS state, @pawl_refusal AS words, "
+                                "@pawl_refusal := NULL");
+  if (const MariaValue words = left.at(0, "words"); words)
+    outcome.failure =
+        failure_of(kSignalled, left.at(0, "state").value_or("").c_str(), words->c_str());
+  return outcome;
+}
+
+}  // namespace
+
+MariaOutcome execute(MYSQL* connection, const std::string& sql) {
+  return with_verdict(connection, run(connection, sql));
 }
 
 std::optional<MariaFailure> send(MYSQL* connection, const std::string& sql) {
@@ -201,7 +224,7 @@ MariaOutcome execute(MYSQL* connection, const std::string& sql,
   while (good && (more = mysql_stmt_next_result(statement.get())) == 0)
     mysql_stmt_free_result(statement.get());
   if (!good || more > 0) outcome.failure = failure_of(statement.get());
-  return outcome;
+  return with_verdict(connection, std::move(outcome));
 }
 
 MariaOutcome call(MYSQL* connection, std::string_view procedure,

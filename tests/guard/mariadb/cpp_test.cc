@@ -100,6 +100,32 @@ class MariaFront : public testing::Test {
   MariaGuard guard{db.get()};
 };
 
+// A trigger that was made later moves the row; the guard ends the statement with 1317.
+TEST_F(MariaFront, RefusalAfterTheRowWasWrittenIsAVerdict) {
+  db.ask("CREATE OR REPLACE TABLE `lines` (customer INT, n INT)");
+  db.ask("CALL pawl.protect('shop.lines', 'lines', 'customer', 'enforce')");
+  db.ask("CREATE TRIGGER sly BEFORE INSERT ON `lines` FOR EACH ROW SET NEW.customer = 2");
+  const Lease older = take("a");
+  ASSERT_TRUE(guard.advance("lines:1", older.token(), 5s));
+  ASSERT_TRUE(guard.advance("lines:2", older.token(), 5s));
+  overtake("lines:2");
+  for (const std::vector<MariaValue>& values :
+       {std::vector<MariaValue>{}, std::vector<MariaValue>{"1"}}) {
+    const auto done = guard.write(older, "lines:1", [&](MariaTransaction& tx) {
+      tx.exec(values.empty() ? "INSERT INTO `lines` (customer) VALUES (1)"
+                             : "INSERT INTO `lines` (customer) VALUES (?)",
+              values);
+    });
+    ASSERT_FALSE(done);
+    EXPECT_NE(done.error().detail.find("write to lines:2 without a token"), std::string::npos)
+        << done.error().detail;
+    EXPECT_NE(done.error().code, Code::kUnavailable);
+  }
+  EXPECT_EQ(db.ask("SELECT COUNT(*) FROM `lines`"), "0");
+  db.ask("CALL pawl.unprotect('shop.lines')");
+  db.ask("CALL pawl.drop_guard('lines')");
+}
+
 TEST_F(MariaFront, WriteUnderALiveLeaseIsCommitted) {
   const Lease lease = take("a");
   for (int i = 0; i < 3; ++i) {
