@@ -263,16 +263,17 @@ class LateTriggerTest(KeyCase):
         for moving in ("INSERT INTO `lines` (customer) VALUES (1)", "UPDATE `lines` SET n = 1"):
             self.assert_undone(f"write to {guard}:2 without a token", moving, f"{guard}:1")
         self.assertEqual(self.value("SELECT COUNT(*) FROM `lines` WHERE customer = 1"), 1)
-        call(self.connect(), "token_column", guard, True)
-        self.assert_undone("stale token 34", "UPDATE `lines` SET n = 1, pawl_token = 34")
+        call(self.connect(), "token_column", guard, True)  # Ours come behind those of others again.
+        carrying = "UPDATE `lines` SET n = 1, pawl_token = 34"
+        self.assertRefused("PW002", rows, self.connect(), carrying)
         self.assertEqual(self.value("SELECT COUNT(*) FROM `lines` WHERE customer = 1"), 1)
 
-    def assert_undone(self, why, sql, resource=None):
+    def assert_undone(self, why, sql, resource):
         """The row was written already, so the statement is ended in a way that no handler of the
         user's can catch."""
         db = self.connect(isolation="READ COMMITTED")
         with self.assertRaises(pymysql.MySQLError) as caught:
-            self.write(34, resource, sql, on=db) if resource else rows(db, sql)
+            self.write(34, resource, sql, on=db)
         self.assertEqual(caught.exception.args[0], 1317, caught.exception)
         self.assertIn(why, self.value("SELECT @pawl_refusal", on=db))
 
