@@ -156,11 +156,12 @@ class RightsTest(ServerCase):
             "event_manipulation = 'INSERT'",
             self.db,
         )
+        number = self.value("SELECT id FROM pawl.guard WHERE name = %s", self.orders)
         for sql in (
             "UPDATE pawl.guard SET fence = 0",
             "DELETE FROM pawl.guard",
             "SELECT * FROM pawl.guard",
-            "SELECT NEXTVAL(pawl.emergency_1)",
+            f"SELECT NEXTVAL(pawl.emergency_{number})",
             f"CALL pawl.set_mode('{self.orders}', 'observe', NULL, NULL)",
             f"CALL pawl.emergency('{self.orders}', 'x')",
             f"CALL pawl.unprotect('{self.orders}')",
