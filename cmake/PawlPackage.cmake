@@ -33,7 +33,7 @@ pawl_ship(pawld PROGRAMS deploy/libexec/backup deploy/libexec/audit DESTINATION 
 pawl_ship(pawld FILES deploy/prometheus/pawl.rules.yml deploy/prometheus/pawl.generic-names.rules.yml
           deploy/prometheus/pawl.postgres_exporter.yml DESTINATION share/pawl/prometheus)
 
-pawl_ship_directories(pawl share/pawl/guards guards/sqlite)
+pawl_ship_directories(pawl share/pawl/guards guards/redis guards/sqlite)
 foreach(database postgres mariadb)
   pawl_ship(pawl FILES "${PROJECT_BINARY_DIR}/generated/guard/${database}/pawl.sql" guards/${database}/uninstall.sql
             DESTINATION share/pawl/guards/${database})
@@ -99,14 +99,14 @@ pawl_package(pawld SECTION admin DEPENDS "passwd" RECOMMENDS "pawl" SUGGESTS "lo
 pawl_package(pawl SECTION admin SUGGESTS "pawld"
              SUMMARY "lock service whose every grant carries a fencing token (commands)"
              TEXT "This package has the commands: run a job under a lock, look at locks, operate
-the server, and install guards in PostgreSQL, MariaDB and SQLite.")
+the server, and install guards in PostgreSQL, MariaDB, SQLite and Redis.")
 pawl_package(libpawl0 SECTION libs
              SUMMARY "client library of the Pawl lock service"
              TEXT "This package has the library that C++ programs load to hold locks.")
 pawl_package(libpawl-guards0 SECTION libs DEPENDS "libpawl0 (= ${PROJECT_VERSION})"
              SUMMARY "client library of the Pawl lock service (guards)"
              TEXT "This package has the libraries that C++ programs load to write to
-PostgreSQL, MariaDB and SQLite under a token.")
+PostgreSQL, MariaDB, SQLite and Redis under a token.")
 pawl_package(libpawl-testing0 SECTION libs DEPENDS "libpawl0 (= ${PROJECT_VERSION})"
              SUMMARY "client library of the Pawl lock service (test server)"
              TEXT "This package has a server that runs inside a test, with a clock that the test
@@ -114,7 +114,7 @@ moves.")
 set(same_version "(= ${PROJECT_VERSION})")
 pawl_package(libpawl-dev SECTION libdevel
              DEPENDS "libpawl0 ${same_version}, libpawl-guards0 ${same_version}, libpawl-testing0 ${same_version}"
-             SUGGESTS "libpq-dev, libmariadb-dev, libsqlite3-dev"
+             SUGGESTS "libpq-dev, libmariadb-dev, libsqlite3-dev, libhiredis-dev"
              SUMMARY "client library of the Pawl lock service (development)"
              TEXT "This package has headers, files for pkg-config and CMake, and examples.")
 pawl_package(postgresql-15-pawl SECTION database DEPENDS "postgresql-15" SUGGESTS "pawl"
@@ -129,6 +129,7 @@ file(WRITE "${made}/triggers" "activate-noawait ldconfig\n")
 file(WRITE "${made}/libpawl0/shlibs" "libpawl 0 libpawl0 (>= ${PROJECT_VERSION})\n")
 file(WRITE "${made}/libpawl-guards0/shlibs"
      "libpawl_mariadb 0 libpawl-guards0 (>= ${PROJECT_VERSION})\nlibpawl_postgres 0 libpawl-guards0 (>= ${PROJECT_VERSION})\n"
+     "libpawl_redis 0 libpawl-guards0 (>= ${PROJECT_VERSION})\n"
      "libpawl_sqlite_front 0 libpawl-guards0 (>= ${PROJECT_VERSION})\n")
 file(WRITE "${made}/libpawl-testing0/shlibs" "libpawl-testing 0 libpawl-testing0 (>= ${PROJECT_VERSION})\n")
 foreach(package libpawl0 libpawl-guards0 libpawl-testing0)

@@ -106,6 +106,11 @@ int protect(Console& console, const Protect& options) {
                     options.target.command(fmt::format("mode {} {} {}", options.target.kind,
                                                        shell_word(*name), options.wanted.mode))));
   }
+  if (!console.json() && !options.change.dry_run) {
+    const auto advice = (*opened)->access_advice(*name);
+    if (!advice) return console.fail(advice.error());
+    if (!advice->empty()) console.note(*advice);
+  }
   if (!console.json() && !options.change.dry_run && *mode == "observe") {
     console.note(
         fmt::format("Nothing is refused yet. This shows which programs write without a token:\n"
@@ -200,7 +205,8 @@ void add_guard_protect(CommandLine& line) {
   auto options = std::make_shared<Protect>();
   Verb verb = line.verb("guard", "protect", "put a table under guard", Talks::kToNobody);
   options->target.declare(verb);
-  verb.required("TABLE", options->wanted.table, "the table, as in SQL: orders, shop.orders");
+  verb.required("TABLE", options->wanted.table,
+                "the table, as in SQL: orders, shop.orders; redis: a key, or 'orders:*'");
   verb.text("--guard", "NAME", options->wanted.guard,
             "the guard's name (default: the table's); several tables may share it");
   verb.text("--key", "COLUMN", options->wanted.key, "each row is a resource of its own, NAME:KEY");
@@ -214,7 +220,8 @@ void add_guard_protect(CommandLine& line) {
       "  pawl guard protect postgres orders               one lock guards all of it\n"
       "  pawl guard protect postgres accounts --key id    a lock for each row\n"
       "  pawl guard protect postgres lines --by order_id  a lock for each order\n"
-      "  pawl guard protect mariadb shop.orders           in MariaDB --by takes a column");
+      "  pawl guard protect mariadb shop.orders           in MariaDB --by takes a column\n"
+      "  pawl guard protect redis 'orders:*'              keys that begin with orders:");
   verb.run([options](Console& console) {
     if (options->mode_given()) options->wanted.mode = options->mode;
     return protect(console, *options);

@@ -31,6 +31,9 @@ Result<std::string_view> Administration::script() const {
 Result<std::string> Administration::protect(const Protection&, Rehearse) {
   return unable(Task::kProtect);
 }
+Result<std::string> Administration::access_advice(const std::string&) {
+  return std::string();
+}
 Result<void> Administration::unprotect(const std::string&, Rehearse) {
   return unable(Task::kProtect);
 }

@@ -144,6 +144,9 @@ class Administration {
 
   // The guard's name.
   virtual Result<std::string> protect(const Protection& protection, Rehearse rehearse);
+  // What keeps others from writing around a guard, for an administrator of the resource to do by
+  // other means. Empty: nothing is left to do.
+  virtual Result<std::string> access_advice(const std::string& guard);
   virtual Result<void> unprotect(const std::string& table, Rehearse rehearse);
   // Forgets a guard with its fences, policies and counters. kInvalid: something stands under it.
   virtual Result<void> drop(const std::string& guard, Rehearse rehearse);

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "guard/mariadb/kind.h"
 #include "guard/postgres/kind.h"
+#include "guard/redis/kind.h"
 #include "guard/sqlite/kind.h"
 #include "guard_contract/resource_name.h"
 #ifdef PAWL_TEST_KINDS
@@ -18,9 +19,7 @@ namespace pawl::guard {
 namespace {
 
 const std::array kKinds{
-    &kPostgresKind,
-    &kSqliteKind,
-    &kMariaKind,
+    &kPostgresKind, &kSqliteKind, &kMariaKind, &kRedisKind,
 #ifdef PAWL_TEST_KINDS  // Only in a pawl that tests link: tests/guard/toy.
     &kToyKind,
 #endif

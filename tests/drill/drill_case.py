@@ -49,6 +49,8 @@ def children_of(pid):
 class DrillCase(harness.PawldCase):
     kind = ""
     where = ()
+    # Of an old token, after a drill with a guard that enforces.
+    ways = {"call": "refused", "carried": "refused", "none": "refused"}
 
     @classmethod
     def setUpClass(cls):
@@ -158,7 +160,7 @@ class DrillCase(harness.PawldCase):
         self.assertEqual(record["verdict"]["let_through"], 0)
         self.assertEqual(
             [(way["way"], way["fate"]) for way in record["ways"]],
-            [("call", "refused"), ("carried", "refused"), ("none", "refused")],
+            list(self.ways.items()),
         )
 
     def all_let_through(self, name, mode):

@@ -3,7 +3,7 @@
 // frozen, and then writes twice: under its lease, which must know that it is over, and with its
 // token alone, as a program would that does not ask, which the table must refuse.
 //
-//   worker postgres|sqlite|mariadb WHERE RESOURCE LOCK VALUE [stay]       (PAWL_ADDR: pawld)
+//   worker postgres|sqlite|mariadb|redis WHERE RESOURCE LOCK VALUE [stay]       (PAWL_ADDR: pawld)
 //
 // Ends with 0 when the write is in effect, with 121 when the last one was refused as stale.
 #include <libpq-fe.h>
@@ -16,9 +16,11 @@
 #include <string>
 
 #include "guard/mariadb/connection.h"
+#include "guard/redis/connection.h"
 #include "pawl/mariadb.h"
 #include "pawl/pawl.h"
 #include "pawl/postgres.h"
+#include "pawl/redis.h"
 #include "pawl/sqlite.h"
 
 namespace pawl {
@@ -119,11 +121,36 @@ class MariaTable final : public Table {
   const std::string resource_;
 };
 
+// The table is the key `orders:n`.
+class RedisTable final : public Table {
+ public:
+  RedisTable(const char* where, std::string resource)
+      : db_(*guard::connect(*guard::parse_redis_dsn(where))),
+        guard_(db_.get()),
+        resource_(std::move(resource)) {}
+  Guard& guard() override { return guard_; }
+  Result<Decision> write(const Lease& lease, const std::string& value) override {
+    const auto done = guard_.write(lease, resource_, {"SET", "orders:n", value});
+    if (!done) return done.error();
+    return done->decision;
+  }
+  std::string write_with_token(std::uint64_t token, const std::string& value) override {
+    const auto done = guard_.write(token, resource_, {"SET", "orders:n", value});
+    return done ? "" : done.error().detail;
+  }
+
+ private:
+  const std::shared_ptr<redisContext> db_;
+  RedisGuard guard_;
+  const std::string resource_;
+};
+
 std::unique_ptr<Table> open(const std::string& kind, const char* where,
                             const std::string& resource) {
   if (kind == "postgres") return std::make_unique<PostgresTable>(where, resource);
   if (kind == "sqlite") return std::make_unique<SqliteTable>(where, resource);
   if (kind == "mariadb") return std::make_unique<MariaTable>(where, resource);
+  if (kind == "redis") return std::make_unique<RedisTable>(where, resource);
   return nullptr;
 }
 

@@ -562,6 +562,7 @@ class DebTest(unittest.TestCase):
             "pawl",
             "pawl-postgres",
             "pawl-mariadb",
+            "pawl-redis",
             "pawl-sqlite",
             "pawl-testing",
         ).stdout.split()
@@ -581,7 +582,7 @@ class DebTest(unittest.TestCase):
             for name, package in self.packages.items()
         }
         self.assertEqual(sorted(needs), sorted(PACKAGES))
-        for client in ("libpq", "mariadb", "sqlite"):
+        for client in ("libpq", "mariadb", "sqlite", "hiredis"):
             self.assertNotIn(client, needs["pawld"])
             self.assertNotIn(client, needs["libpawl0"])
         self.assertIn("libpq5", needs["pawl"])
@@ -592,6 +593,7 @@ class DebTest(unittest.TestCase):
         for path in (
             "/usr/share/pawl/guards/postgres/pawl.sql",
             "/usr/share/pawl/guards/mariadb/pawl.sql",
+            "/usr/share/pawl/guards/redis/pawl.lua",
             "/usr/share/doc/pawl/docs/how-to/back-up.md",
             "/usr/share/doc/pawl/examples/cron-once/run-once",
             "/usr/share/man/man1/pawl-backup.1.gz",

@@ -183,6 +183,7 @@ class PackageTest(unittest.TestCase):
             ("postgres", "libpq", "pawl::PgGuard(nullptr)"),
             ("mariadb", "libmariadb", "pawl::MariaGuard(nullptr)"),
             ("sqlite", "sqlite3", "pawl::SqliteGuard(nullptr)"),
+            ("redis", "hiredis", "pawl::RedisGuard(nullptr)"),
         ]:
             run(
                 self.compile(
@@ -197,15 +198,17 @@ class PackageTest(unittest.TestCase):
         project, build = self.dir / "fronts", self.dir / "fronts-build"
         project.mkdir()
         (project / "main.cc").write_text(
-            "#include <pawl/mariadb.h>\n#include <pawl/postgres.h>\n#include <pawl/sqlite.h>\n"
+            "#include <pawl/mariadb.h>\n#include <pawl/postgres.h>\n#include <pawl/redis.h>\n"
+            "#include <pawl/sqlite.h>\n"
             "int main() { pawl::MariaGuard a(nullptr); pawl::PgGuard b(nullptr); "
-            "pawl::SqliteGuard c(nullptr); }\n",
+            "pawl::SqliteGuard c(nullptr); pawl::RedisGuard d(nullptr); }\n",
             encoding="utf-8",
         )
         (project / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.23)\nproject(fronts CXX)\n"
             "find_package(Pawl CONFIG REQUIRED)\nadd_executable(fronts main.cc)\n"
-            "target_link_libraries(fronts PRIVATE Pawl::mariadb Pawl::postgres Pawl::sqlite)\n",
+            "target_link_libraries(fronts PRIVATE Pawl::mariadb Pawl::postgres Pawl::redis "
+            "Pawl::sqlite)\n",
             encoding="utf-8",
         )
         run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
@@ -221,6 +224,7 @@ class PackageTest(unittest.TestCase):
             ("libpawl-testing.so", r"pawl::testing::Server\b"),
             ("libpawl_postgres.so", r"pawl::Pg(Guard|Rows|Transaction)\b"),
             ("libpawl_mariadb.so", r"pawl::Maria(Guard|Rows|Transaction)\b"),
+            ("libpawl_redis.so", r"pawl::RedisGuard\b"),
             ("libpawl_sqlite_front.so", r"pawl::(SqliteGuard|sqlite::register_functions)\b"),
         ]:
             symbols = run("nm", "-DC", "--defined-only", self.lib / library).splitlines()

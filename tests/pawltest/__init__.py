@@ -9,6 +9,7 @@
     record, torture an independent record of what pawld acknowledged, and the load that writes it
     disk_faults     disks that fail, fill up, hang and lose power
     postgres, mariadb, sqlite    a private database with the guard installed
+    redis_server    the same for Redis
     etcd            a private etcd cluster, and Pawl's etcd client driven by lines of text
     frozen_worker   a worker frozen past its lease, for every database
     run_case, demo_case          what the tests of `pawl run` and `pawl demo` share

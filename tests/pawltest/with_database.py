@@ -1,7 +1,8 @@
-"""Runs a program with a private database that has the guard installed and a database `shop`.
+"""Runs a program with a private database that has the guard installed.
 
     python3 -m pawltest.with_database postgres PROGRAM ARGUMENT…     PAWL_TEST_DSN
     python3 -m pawltest.with_database mariadb PROGRAM ARGUMENT…      PAWL_TEST_MARIADB_PORT
+    python3 -m pawltest.with_database redis PROGRAM ARGUMENT…        PAWL_TEST_REDIS_PORT
 
 The variable has the address of the database. The exit code is the program's.
 """
@@ -30,8 +31,18 @@ def mariadb():
         yield server, {"PAWL_TEST_MARIADB_PORT": str(server.port)}
 
 
+@contextlib.contextmanager
+def redis():
+    from pawltest.redis_server import Server
+
+    with Server() as server:
+        server.install()
+        yield server, {"PAWL_TEST_REDIS_PORT": str(server.port)}
+
+
 def main():
-    with {"postgres": postgres, "mariadb": mariadb}[sys.argv[1]]() as (server, variables):
+    databases = {"postgres": postgres, "mariadb": mariadb, "redis": redis}
+    with databases[sys.argv[1]]() as (server, variables):
         print(variables, flush=True)
         done = subprocess.run(sys.argv[2:], env={**os.environ, **variables}, check=False)
         if done.returncode:
