@@ -95,6 +95,7 @@ bench:
 	@PYTHONPATH=tests /usr/bin/python3 bench/guard_postgres.py --build build
 	@/usr/bin/python3 bench/guard_sqlite.py --build build
 	@PYTHONPATH=tests /usr/bin/python3 bench/guard_mariadb.py
+	@PYTHONPATH=tests /usr/bin/python3 bench/guard_redis.py
 
 format:
 	@scripts/setup test
