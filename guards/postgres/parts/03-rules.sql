@@ -77,10 +77,33 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
      AND NOT EXISTS (SELECT FROM pg_collation c WHERE c.oid = coll AND NOT c.collisdeterministic)
 $$;
 
--- An expression of SQL that spells the key which `value` computes. What it needs pinned, _pins() says.
+-- An expression of SQL that spells the key in the column `value`. What it needs pinned, _pins() says. It runs with the rights
+-- of the guard's owner, so it must not run code of others, whatever the column's type is by now: a cast may be a function of
+-- the type's owner. concat() writes a value with its type's output function, and what is cast then is of a built-in type.
 CREATE OR REPLACE FUNCTION pawl._spelled(value text, key_type text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT format(CASE key_type WHEN 'numeric' THEN 'pg_catalog.trim_scale(%s)::pg_catalog.text' ELSE '(%s)::pg_catalog.text' END, value)
+  SELECT format('(CASE WHEN %1$s IS NOT NULL THEN ' || CASE
+    WHEN key_type = 'numeric' THEN 'pg_catalog.trim_scale(pg_catalog.concat(%1$s)::pg_catalog.numeric)::pg_catalog.text'
+    WHEN key_type IN ('boolean', 'bpchar', 'inet', 'cidr')  -- Their text is not what their output function writes.
+      THEN 'pg_catalog.concat(%1$s)::pg_catalog.' || CASE key_type WHEN 'boolean' THEN 'bool' ELSE key_type END || '::pg_catalog.text'
+    ELSE 'pg_catalog.concat(%1$s)' END || ' END)', value)
+$$;
+
+-- The same for an expression of the table's owner; it runs with that role's rights.
+CREATE OR REPLACE FUNCTION pawl._spelled_by_owner(expression text, key_type text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format(CASE key_type WHEN 'numeric' THEN 'pg_catalog.trim_scale(%s)::pg_catalog.text' ELSE '(%s)::pg_catalog.text' END, expression)
+$$;
+
+-- A key of a `by` guard that is too long for an index goes by its hash.
+CREATE OR REPLACE FUNCTION pawl._short(key text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN pg_catalog.length(key) OPERATOR(pg_catalog.>) 512
+              THEN pg_catalog.concat('sha256 ', pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(key, 'UTF8')), 'hex')) ELSE key END
+$$;
+CREATE OR REPLACE FUNCTION pawl._may_be_long(key_type text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT key_type IS NULL OR key_type IN ('text', 'character varying', 'bpchar', 'bytea', 'numeric')
 $$;
 
 -- The settings that a function must pin to spell keys of this type: none where none matters, because each costs.
@@ -96,14 +119,15 @@ $$;
 CREATE OR REPLACE FUNCTION pawl._canonical_key(g pawl.guard, key text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF length(key) > 512 THEN
+  IF length(key) > 512 AND (g.kind <> 'by' OR NOT pawl._may_be_long(g.key_type)) THEN
     RAISE EXCEPTION 'pawl: a key has at most 512 characters' USING ERRCODE = 'PW004';
   END IF;
   IF g.kind NOT IN ('row', 'by') OR g.key_type IS NULL OR key = '' AND g.kind = 'by' THEN RETURN key; END IF;
-  RETURN CASE g.key_type
+  key := CASE g.key_type
     WHEN 'integer' THEN key::bigint::text WHEN 'bigint' THEN key::bigint::text WHEN 'smallint' THEN key::bigint::text
     WHEN 'text' THEN key WHEN 'character varying' THEN key WHEN 'name' THEN key WHEN 'uuid' THEN key::uuid::text
     ELSE pawl._respelled(key, g.key_type) END;
+  RETURN CASE g.kind WHEN 'by' THEN pawl._short(key) ELSE key END;
 END $$;
 
 CREATE OR REPLACE FUNCTION pawl._respelled(key text, key_type text) RETURNS text
@@ -111,6 +135,13 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET DateStyle = 'I
 DECLARE
   spelled text;
 BEGIN
+  -- An enum is read by its input function: a cast from text may be a function of the type's owner.
+  IF EXISTS (SELECT FROM pg_type t WHERE t.oid = to_regtype(key_type) AND t.typtype = 'e') THEN
+    IF NOT EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = to_regtype(key_type) AND e.enumlabel = key) THEN
+      RAISE EXCEPTION 'pawl: % is no value of %', quote_literal(key), key_type USING ERRCODE = '22P02';
+    END IF;
+    RETURN key;
+  END IF;
   EXECUTE format('SELECT %s', pawl._spelled(format('$1::%s', key_type), key_type)) INTO spelled USING key;
   RETURN spelled;
 END $$;
@@ -123,10 +154,23 @@ LANGUAGE sql STABLE AS $$
    WHERE p.guard = g.id
 $$;
 
--- A condition of SQL that finds the row of the key $1, whatever the session's settings are: the functions that run it pin
--- them by going through _respelled() first, and ISO dates and hexadecimal bytes are read the same everywhere.
-CREATE OR REPLACE FUNCTION pawl._is_key(g pawl.guard) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT format('%I = $1::%s', g.key, pawl._key_type(g)) $$;
+-- The table of a row guard, when it can be read for its guard: it is there, and comparing its key runs nobody's code. NULL
+-- otherwise. (The owner of a type can make casts from it, so the type must be built in, or the enum that it was.)
+CREATE OR REPLACE FUNCTION pawl._table_of(g pawl.guard) RETURNS regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT p.tbl FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl AND c.relkind IN ('r', 'p')
+    JOIN pg_attribute a ON a.attrelid = p.tbl AND a.attname = g.key AND NOT a.attisdropped
+    JOIN pg_attribute f ON f.attrelid = p.tbl AND f.attname = 'pawl_token' AND f.atttypid = 'bigint'::regtype
+   WHERE p.guard = g.id
+     AND (pawl._key_type_of(a.atttypid, a.attcollation) = g.key_type
+          OR EXISTS (SELECT FROM pg_type t WHERE t.oid = a.atttypid AND t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype = 'b'))
+$$;
+
+-- A condition of SQL that finds the row of a key, whatever the session's settings are: the functions that run it pin them by
+-- going through _respelled() first, and ISO dates and hexadecimal bytes are read the same everywhere. A literal is read by its
+-- type's input function, where a cast from text may be a function of the type's owner.
+CREATE OR REPLACE FUNCTION pawl._is_key(g pawl.guard, key text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT format('%I = %L::%s', g.key, key, pawl._key_type(g)) $$;
 
 CREATE OR REPLACE FUNCTION pawl._read_committed() RETURNS boolean
 LANGUAGE sql STABLE AS $$ SELECT pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') $$;

@@ -60,10 +60,13 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._admit_row(g pawl.guard, key text, token bigint, op bigint, hold boolean, OUT verdict text, OUT before bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
+  tbl regclass := pawl._table_of(g);
   in_row bigint;
 BEGIN
-  IF tbl IS NULL THEN RAISE EXCEPTION 'pawl: the guard % has lost its table', quote_literal(g.name) USING ERRCODE = 'PW004'; END IF;
+  IF tbl IS NULL THEN
+    RAISE EXCEPTION 'pawl: the guard % has lost its table, or the key of it', quote_literal(g.name)
+      USING ERRCODE = 'PW004', HINT = 'SELECT * FROM pawl.problems().';
+  END IF;
   IF NOT hold THEN  -- Lock nothing; the trigger raises what is written.
     before := pawl._fence(g, key);
     verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, before)).verdict;
@@ -71,7 +74,7 @@ BEGIN
   END IF;
   PERFORM pawl._insist_on_all_rows(g, tbl);
   before := pawl._lock_fence(g.id, key);
-  EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, pawl._is_key(g)) INTO in_row USING key;
+  EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, pawl._is_key(g, key)) INTO in_row;
   before := greatest(before, in_row);
   verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, before)).verdict;
   PERFORM pawl._keep_fence(g.id, key, CASE verdict WHEN 'admitted' THEN token ELSE before END);
@@ -80,17 +83,19 @@ BEGIN
 END $$;
 
 -- Writes the fence into the row, and looks whether it is there: a trigger of the table can keep the UPDATE from it, and
--- the row would be without its fence.
+-- the row would be without its fence. The UPDATE runs triggers, rules and constraints of the table's owner, and so runs with
+-- that role's rights: see pawl._generate_touch().
 CREATE OR REPLACE FUNCTION pawl._raise_in_row(g pawl.guard, tbl regclass, key text, token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   now_in_row bigint;
 BEGIN
-  EXECUTE format('UPDATE %s SET pawl_token = $2 WHERE %s RETURNING pawl_token', tbl, pawl._is_key(g)) INTO now_in_row USING key, token;
+  IF NOT pawl._belongs_to_owner(format('pawl.touch_%s(regclass, text, bigint)', g.id), tbl) THEN PERFORM pawl._generate_touch(g); END IF;
+  EXECUTE format('SELECT pawl.touch_%s($1, $2, $3)', g.id) INTO now_in_row USING tbl, pawl._is_key(g, key), token;
   IF now_in_row IS DISTINCT FROM token THEN
     RAISE EXCEPTION 'pawl: the fence % did not reach the row %: a trigger of % keeps updates from it', token, pawl._resource(g, key), tbl
       USING ERRCODE = '55000', DETAIL = format('The row has %s.', coalesce('the fence ' || now_in_row, 'not been updated')),
-            HINT = format('Let its triggers pass an UPDATE of the column pawl_token by %I.', current_user);
+            HINT = format('Let its triggers pass an UPDATE of the column pawl_token by %s, its owner.', (SELECT c.relowner::regrole FROM pg_class c WHERE c.oid = tbl));
   END IF;
 END $$;
 

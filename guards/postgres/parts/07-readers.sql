@@ -6,13 +6,15 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   fence bigint := pg_sequence_last_value(g.fence);
   own bigint;
+  tbl regclass;
 BEGIN
   IF g.kind <> 'static' THEN
     SELECT f.token INTO own FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _fence.key;
     fence := greatest(fence, own);
   END IF;
-  IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
-    EXECUTE format('SELECT pawl_token FROM %s WHERE %s', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id), pawl._is_key(g)) INTO own USING key;
+  IF g.kind = 'row' THEN tbl := pawl._table_of(g); END IF;
+  IF tbl IS NOT NULL THEN
+    EXECUTE format('SELECT pawl_token FROM %s WHERE %s', tbl, pawl._is_key(g, key)) INTO own;
     fence := greatest(fence, own);
   END IF;
   RETURN nullif(fence, 0);

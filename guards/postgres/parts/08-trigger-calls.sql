@@ -55,11 +55,12 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._hold_rows(guard_id int, key text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  g pawl.guard; in_row bigint; most bigint;
+  g pawl.guard; tbl regclass; in_row bigint; most bigint;
 BEGIN
   SELECT * INTO STRICT g FROM pawl.guard o WHERE o.id = guard_id;
-  FOR in_row IN EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE',
-                               (SELECT p.tbl FROM pawl.protected p WHERE p.guard = guard_id), pawl._is_key(g)) USING key LOOP
+  tbl := pawl._table_of(g);
+  IF tbl IS NULL THEN RETURN NULL; END IF;  -- Of a detached partition, whose guard has no other table.
+  FOR in_row IN EXECUTE format('SELECT pawl_token FROM %s WHERE %s FOR NO KEY UPDATE', tbl, pawl._is_key(g, key)) LOOP
     most := greatest(most, in_row);
   END LOOP;
   RETURN most;
@@ -122,8 +123,8 @@ END $$;
 
 -- TRUNCATE of a table with a fence per key touches them all, so it needs a token for all (SET LOCAL pawl.token.orders =
 -- 34), not less than any of them. First every row's fence is kept, and locked; then they are judged; then they rise.
--- Where nothing is refused, nothing is locked.
-CREATE OR REPLACE FUNCTION pawl._on_truncate(guard_id int) RETURNS void
+-- Where nothing is refused, nothing is locked. `keys`: those in the table, where its owner computes them.
+CREATE OR REPLACE FUNCTION pawl._on_truncate(guard_id int, keys text[] DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g pawl.guard; tbl regclass; fence bigint; admitted bigint; enforced boolean;
@@ -136,11 +137,14 @@ BEGIN
   END IF;
   enforced := coalesce(pawl._enforced(g, g.name), true);
   SELECT p.tbl INTO tbl FROM pawl.protected p WHERE p.guard = guard_id;
-  IF tbl IS NOT NULL AND (enforced OR pawl._read_committed()) THEN
+  IF keys IS NOT NULL THEN
+    INSERT INTO pawl.keyed_fence AS f (guard, key, token) SELECT guard_id, u, 0 FROM unnest(keys) u ORDER BY u COLLATE "C"
+      ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = f.token;
+  ELSIF tbl IS NOT NULL AND (g.kind = 'row' OR NOT pawl._is_computed(g)) AND (enforced OR pawl._read_committed()) THEN
     EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token)
-                    SELECT $1, k.key, max(k.token) FROM (SELECT coalesce(%s, ''''), %s FROM %s) AS k(key, token) GROUP BY k.key %s ORDER BY k.key COLLATE "C"
+                    SELECT $1, k.key, max(k.token) FROM (SELECT %s, %s FROM %s) AS k(key, token) GROUP BY k.key %s ORDER BY k.key COLLATE "C"
                     ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token)',
-                   pawl._spelled(CASE g.kind WHEN 'row' THEN quote_ident(g.key) ELSE g.key END, g.key_type),
+                   CASE g.kind WHEN 'row' THEN format('coalesce(%s, '''')', pawl._spelled(quote_ident(g.key), g.key_type)) ELSE pawl._key_sql(g) END,
                    CASE g.kind WHEN 'row' THEN 'pawl_token' ELSE '0' END, tbl,
                    CASE WHEN enforced THEN '' ELSE 'HAVING max(k.token) > 0' END) USING guard_id;
   END IF;

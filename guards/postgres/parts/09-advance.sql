@@ -43,6 +43,7 @@ RETURNS TABLE (pid int, gid text, role text, application_name text, since timest
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   lock xid;
+  tbl regclass;
 BEGIN
   IF g.kind = 'static' THEN
     RETURN QUERY SELECT * FROM pawl._lock_holders(g);
@@ -50,8 +51,9 @@ BEGIN
   END IF;
   SELECT f.xmax INTO lock FROM pawl.keyed_fence f WHERE f.guard = g.id AND f.key = _blockers.key;
   RETURN QUERY SELECT * FROM pawl._row_holders(lock) WHERE lock IS NOT NULL;
-  IF g.kind = 'row' AND pawl._key_type(g) IS NOT NULL THEN
-    EXECUTE format('SELECT xmax FROM %s WHERE %s', (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id), pawl._is_key(g)) INTO lock USING _blockers.key;
+  IF g.kind = 'row' THEN tbl := pawl._table_of(g); END IF;
+  IF tbl IS NOT NULL THEN
+    EXECUTE format('SELECT xmax FROM %s WHERE %s', tbl, pawl._is_key(g, _blockers.key)) INTO lock;
     RETURN QUERY SELECT * FROM pawl._row_holders(lock) WHERE lock IS NOT NULL;
   END IF;
 END $$;

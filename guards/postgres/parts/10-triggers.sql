@@ -85,6 +85,7 @@ BEGIN
   RETURN NULL;
 END $b$ $f$, g.id, fast, old, new, pawl._pins(g.key_type, false));
   PERFORM pawl._generate_use(g);
+  PERFORM pawl._generate_touch(g);
 END $$;
 
 -- use() of a row whose fence is exactly this token: the row is locked, as a write would lock it, and that holds the fence. Both
@@ -94,11 +95,15 @@ CREATE OR REPLACE FUNCTION pawl._generate_use(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
+  type oid := (SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = g.key AND NOT a.attisdropped);
   -- As what a key is compared; it is read as _canonical_key() reads it. Other types take the slow path.
-  compared text := CASE WHEN g.key_type IN ('smallint', 'integer', 'bigint') THEN 'pg_catalog.int8' WHEN g.key_type = 'uuid' THEN 'pg_catalog.uuid'
-                        WHEN g.key_type IN ('text', 'character varying') THEN 'pg_catalog.text' END;
+  compared text := CASE WHEN type IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN 'pg_catalog.int8' WHEN type = 'uuid'::regtype THEN 'pg_catalog.uuid'
+                        WHEN type IN ('text'::regtype, 'character varying'::regtype) THEN 'pg_catalog.text' END;
   row_of_key text := format('SELECT %s INTO spelled FROM %s t', pawl._spelled('t.' || quote_ident(g.key), g.key_type), tbl);
-  is_at_token text := format(' WHERE t.%I OPERATOR(pg_catalog.=) $1::%s AND t.pawl_token OPERATOR(pg_catalog.=) $2', g.key, compared);
+  -- The type is looked at first (it needs no row), because a cast from another one may be code of that type's owner.
+  is_at_token text := format(' WHERE t.%1$I OPERATOR(pg_catalog.=) $1::%2$s AND t.pawl_token OPERATOR(pg_catalog.=) $2 AND (SELECT a.atttypid FROM pg_catalog.pg_attribute a '
+                             'WHERE a.attrelid OPERATOR(pg_catalog.=) %3$L::pg_catalog.regclass AND a.attname OPERATOR(pg_catalog.=) %1$L) OPERATOR(pg_catalog.=) %4$L::pg_catalog.regtype',
+                             g.key, compared, tbl, type::regtype);
   enforces text := format($f$ AND g.id OPERATOR(pg_catalog.=) %1$s AND g.mode OPERATOR(pg_catalog.=) 'enforce'
      AND g.answered OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass), 1)$f$, g.id, 'pawl.emergency_' || g.id);
   kept_above text := pawl._kept_above(g, 'spelled', '$2');
@@ -143,18 +148,130 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE upper(i.writers) WHEN 'PUBLIC' THEN 'PUBLIC' ELSE quote_ident(i.writers) END FROM pawl.installation i
 $$;
 
--- The expression is the owner's, and runs with a pinned search_path: functions of its own must be qualified. Settings that
--- change how values are spelled are pinned, too, unless it is a column whose type needs none of them: then nothing is pinned.
--- The fast path is for a statement that has touched one key, whose fence is the token carried: one query finds the key and
--- holds its fence, as _hold_key() does.
-CREATE OR REPLACE FUNCTION pawl._generate_by(g pawl.guard) RETURNS void
+-- WHOSE CODE RUNS AS WHOM. Guards run with the rights of their owner, who may be a superuser, in sessions of others. So they must not
+-- run what the owner of a table has written: triggers, rules, constraints and indexes of the table, which an UPDATE runs;
+-- functions and operators in a `by` expression; casts. The first two are left to functions that belong to the table's owner, as
+-- SECURITY DEFINER; casts are avoided (see _spelled()). Such a function is in the schema pawl, where that role may create
+-- nothing, so it cannot replace it; it can make it SECURITY INVOKER, so the function looks whose rights it has.
+
+-- Whether a function runs with the rights of a table's owner.
+CREATE OR REPLACE FUNCTION pawl._belongs_to_owner(function text, tbl regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_class c ON c.relowner = p.proowner WHERE p.oid = to_regprocedure(function) AND p.prosecdef AND c.oid = tbl)
+$$;
+
+-- Gives a function of the schema pawl to the owner of a table.
+CREATE OR REPLACE FUNCTION pawl._give_to_owner(function text, tbl regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  computed boolean := NOT EXISTS (SELECT FROM pawl.protected p JOIN pg_attribute a ON a.attrelid = p.tbl WHERE p.guard = g.id AND quote_ident(a.attname) = g.key);
-  pins text := pawl._pins(g.key_type, computed);
-  key text := format('coalesce(%s, '''')', pawl._spelled('(' || g.key || ')', g.key_type));
-  old text := format('SELECT %s FROM pawl_old', key);
-  new text := format('SELECT %s FROM pawl_new', key);
+  owner regrole := (SELECT c.relowner FROM pg_class c WHERE c.oid = tbl);
+  may_create boolean := has_schema_privilege(owner, 'pawl', 'CREATE');
+BEGIN
+  EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', function);
+  IF pawl._belongs_to_owner(function, tbl) THEN RETURN; END IF;
+  IF NOT may_create THEN EXECUTE format('GRANT CREATE ON SCHEMA pawl TO %s', owner); END IF;
+  EXECUTE format('ALTER FUNCTION %s OWNER TO %s', function, owner);
+  IF NOT may_create THEN EXECUTE format('REVOKE CREATE ON SCHEMA pawl FROM %s', owner); END IF;
+EXCEPTION WHEN insufficient_privilege THEN
+  RAISE EXCEPTION 'pawl: the guard of % would run code of its owner, %, with the rights of %', tbl, owner, current_user
+    USING ERRCODE = '42501', HINT = format('Let a superuser install the guard, or %s, or a member of it: GRANT %1$s TO %I.', owner, current_user);
+END $$;
+
+-- row: what advance() and use() do to a row, with the rights of the table's owner.
+CREATE OR REPLACE FUNCTION pawl._generate_touch(g pawl.guard) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  tbl regclass := (SELECT p.tbl FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl WHERE p.guard = g.id);
+BEGIN
+  IF tbl IS NULL THEN RETURN; END IF;
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.touch_%1$s(tbl regclass, is_key text, token bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $b$
+DECLARE
+  in_row bigint;
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) tbl
+                    AND pg_catalog.pg_get_userbyid(c.relowner) OPERATOR(pg_catalog.=) current_user) THEN
+    RAISE EXCEPTION 'pawl: the function pawl.touch_%1$s does not run with the rights of the owner of %%', tbl
+      USING ERRCODE = '55000', HINT = 'SELECT pawl.repair().';
+  END IF;
+  EXECUTE pg_catalog.format('UPDATE %%s SET pawl_token = $1 WHERE %%s RETURNING pawl_token', tbl, is_key) INTO in_row USING token;
+  RETURN in_row;
+END $b$ $f$, g.id);
+  PERFORM pawl._give_to_owner(format('pawl.touch_%s(regclass, text, bigint)', g.id), tbl);
+END $$;
+
+-- by: whether the key is more than a column of the table.
+CREATE OR REPLACE FUNCTION pawl._is_computed(g pawl.guard) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT NOT EXISTS (SELECT FROM pawl.protected p JOIN pg_attribute a ON a.attrelid = p.tbl
+                      WHERE p.guard = g.id AND quote_ident(a.attname) = g.key AND a.attnum > 0 AND NOT a.attisdropped)
+$$;
+
+-- by: an expression of SQL that spells the key of a row.
+CREATE OR REPLACE FUNCTION pawl._key_sql(g pawl.guard) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format(CASE WHEN pawl._may_be_long(g.key_type) THEN 'coalesce(pawl._short(%s), '''')' ELSE 'coalesce(%s, '''')' END,
+                CASE WHEN pawl._is_computed(g) THEN pawl._spelled_by_owner('(' || g.key || ')', g.key_type) ELSE pawl._spelled(g.key, g.key_type) END)
+$$;
+
+-- The keys that a statement has touched, as SQL, for one TG_OP.
+CREATE OR REPLACE FUNCTION pawl._touched_sql(g pawl.guard, op text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT string_agg(format('SELECT %s FROM %s', pawl._key_sql(g), t), ' UNION ALL ')
+    FROM unnest(CASE op WHEN 'INSERT' THEN '{pawl_new}' WHEN 'DELETE' THEN '{pawl_old}' ELSE '{pawl_old,pawl_new}'::text[] END) t
+$$;
+
+CREATE OR REPLACE FUNCTION pawl._generate_by(g pawl.guard) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl WHERE p.guard = g.id) THEN RETURN; END IF;
+  IF pawl._is_computed(g) THEN PERFORM pawl._generate_by_expression(g); ELSE PERFORM pawl._generate_by_column(g); END IF;
+END $$;
+
+-- An expression of the table's owner: its trigger function belongs to that role, computes the keys, and hands them to
+-- pawl.judge_<id>(), which only that role may call. It runs with a pinned search_path, so functions of its own must be qualified; settings that
+-- change how values are spelled are pinned, too.
+CREATE OR REPLACE FUNCTION pawl._generate_by_expression(g pawl.guard) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
+BEGIN
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.judge_%1$s(what text, keys text[]) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $b$
+BEGIN
+  IF what = 'look' THEN RETURN pawl._may_hold(%1$s, NULL); END IF;
+  IF what = 'TRUNCATE' THEN PERFORM pawl._on_truncate(%1$s, keys); ELSE PERFORM pawl._on_keys(%1$s, %2$L, %3$s, %4$L, keys); END IF;
+  RETURN true;
+END $b$ $f$, g.id, g.setting, g.lock_key, 'pawl.fence_' || g.id);
+  EXECUTE format('REVOKE ALL ON FUNCTION pawl.judge_%s(text, text[]) FROM PUBLIC', g.id);
+  EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.judge_%s(text, text[]) TO %s', g.id, (SELECT c.relowner::regrole FROM pg_class c WHERE c.oid = tbl));
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp %2$s AS $b$
+#variable_conflict use_column
+DECLARE
+  keys text[];
+BEGIN
+  CASE TG_OP
+    WHEN 'INSERT' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%3$s) AS touched(k));
+    WHEN 'DELETE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%4$s) AS touched(k));
+    WHEN 'UPDATE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%5$s) AS touched(k));
+    ELSE
+      IF pawl.judge_%1$s('look', NULL) THEN
+        EXECUTE pg_catalog.format('SELECT pg_catalog.array_agg(DISTINCT %%s) FROM %%s', %6$L, TG_RELID::pg_catalog.regclass) INTO keys;
+      END IF;
+  END CASE;
+  PERFORM pawl.judge_%1$s(TG_OP, keys);
+  RETURN NULL;
+END $b$ $f$, g.id, pawl._pins(g.key_type, true), pawl._touched_sql(g, 'INSERT'), pawl._touched_sql(g, 'DELETE'), pawl._touched_sql(g, 'UPDATE'), pawl._key_sql(g));
+  PERFORM pawl._give_to_owner(format('pawl.guard_%s()', g.id), tbl);
+END $$;
+
+-- A column: settings that change how values are spelled are pinned where its type needs them. The fast path is for a
+-- statement that has touched one key, whose fence is the token carried: one query finds the key and holds its fence, as
+-- _hold_key() does.
+CREATE OR REPLACE FUNCTION pawl._generate_by_column(g pawl.guard) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  pins text := pawl._pins(g.key_type, false);
   before text := format($f$(pg_catalog.current_setting(%1$L, true) OPERATOR(pg_catalog.<>) '') IS TRUE
      AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
      AND pg_catalog.pg_try_advisory_xact_lock_shared(%2$s)
@@ -189,15 +306,16 @@ BEGIN
   CASE TG_OP
     WHEN 'INSERT' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%9$s) AS touched(k));
     WHEN 'DELETE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%10$s) AS touched(k));
-    WHEN 'UPDATE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%10$s UNION ALL %9$s) AS touched(k));
+    WHEN 'UPDATE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%11$s) AS touched(k));
     ELSE
       PERFORM pawl._on_truncate(%1$s);
       RETURN NULL;
   END CASE;
-  PERFORM pawl._on_keys(%1$s, %3$L, %4$s, %11$L, keys);
+  PERFORM pawl._on_keys(%1$s, %3$L, %4$s, %12$L, keys);
   RETURN NULL;
-END $b$ $f$, g.id, CASE WHEN computed OR pins <> '' THEN 'SET search_path = pg_catalog, pg_temp ' || pins ELSE '' END, g.setting, g.lock_key, before,
-    format(one_key, old || ' UNION ALL ' || new), format(one_key, new), format(one_key, old), new, old, 'pawl.fence_' || g.id);
+END $b$ $f$, g.id, CASE WHEN pins <> '' THEN 'SET search_path = pg_catalog, pg_temp ' || pins ELSE '' END, g.setting, g.lock_key, before,
+    format(one_key, pawl._touched_sql(g, 'UPDATE')), format(one_key, pawl._touched_sql(g, 'INSERT')), format(one_key, pawl._touched_sql(g, 'DELETE')),
+    pawl._touched_sql(g, 'INSERT'), pawl._touched_sql(g, 'DELETE'), pawl._touched_sql(g, 'UPDATE'), 'pawl.fence_' || g.id);
 END $$;
 
 CREATE OR REPLACE FUNCTION pawl._generate(g pawl.guard) RETURNS void
@@ -211,6 +329,7 @@ BEGIN
     WHEN 'by' THEN PERFORM pawl._generate_by(g);
     WHEN 'keyed' THEN RETURN;
   END CASE;
+  IF to_regprocedure(format('pawl.guard_%s()', g.id)) IS NULL THEN RETURN; END IF;  -- Nothing to guard yet.
   EXECUTE format('REVOKE ALL ON FUNCTION pawl.guard_%s() FROM PUBLIC', g.id);
   -- PostgreSQL copies row triggers to a new partition with the rights of the table's owner.
   FOR owner IN SELECT c.relowner::regrole FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl WHERE p.guard = g.id AND g.kind = 'row' LOOP

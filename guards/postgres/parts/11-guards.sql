@@ -240,6 +240,8 @@ BEGIN
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.guard_%s()', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.use_%s(text, bigint)', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.hold_%s(text, bigint)', g.id);
+  EXECUTE format('DROP FUNCTION IF EXISTS pawl.touch_%s(regclass, text, bigint)', g.id);
+  EXECUTE format('DROP FUNCTION IF EXISTS pawl.judge_%s(text, text[])', g.id);
   FOREACH counter IN ARRAY ARRAY['fence', 'raiser', 'tightened', 'emergency', 'used'] LOOP EXECUTE format('DROP SEQUENCE pawl.%I', counter || '_' || g.id); END LOOP;
   FOREACH counter IN ARRAY pawl._counters() LOOP EXECUTE format('DROP SEQUENCE pawl.%I', 'count_' || g.id || '_' || counter); END LOOP;
 END $$;

@@ -11,7 +11,7 @@ BEGIN
   GRANT USAGE ON SCHEMA pawl TO PUBLIC;
   FOR f IN SELECT p.oid::regprocedure AS signature, p.proname AS name FROM pg_proc p
             WHERE p.pronamespace = 'pawl'::regnamespace AND p.prokind = 'f' LOOP
-    IF f.name IN ('version', 'contract', 'fast_path', '_has_library', '_status', 'fence', 'check', 'reset') THEN
+    IF f.name IN ('version', 'contract', 'fast_path', '_has_library', '_short', '_status', 'fence', 'check', 'reset') THEN
       EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', f.signature);
     ELSIF f.name IN ('use', 'admit', 'advance', 'blockers', '_admit', '_insist_on_op', '_is_alone', '_remember', '_use', '_c_use', '_hold_key') THEN
       EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f.signature);

@@ -243,6 +243,147 @@ class Strangers(AttackCase):
                 )
 
 
+class OwnersOfTables(AttackCase):
+    """The owner of a table that a superuser has put under guard: none of its code runs with the
+    rights of the guard's owner, in nobody's session."""
+
+    def setUp(self):
+        super().setUp()
+        self.cluster.psql(
+            """
+            DO $$ BEGIN IF to_regrole('shop') IS NULL THEN CREATE ROLE shop LOGIN; END IF; END $$;
+            DO $$ BEGIN IF to_regrole('other') IS NULL THEN CREATE ROLE other LOGIN; END IF; END $$;
+            CREATE SCHEMA shop AUTHORIZATION shop;
+            CREATE TABLE public.seen (who text);
+            GRANT INSERT ON public.seen TO PUBLIC;
+            SET SESSION AUTHORIZATION shop;
+            CREATE FUNCTION shop.note() RETURNS void LANGUAGE sql
+              AS 'INSERT INTO public.seen VALUES (current_user)';
+            CREATE FUNCTION shop.as_check(int) RETURNS boolean LANGUAGE plpgsql
+              AS 'BEGIN PERFORM shop.note(); RETURN true; END';
+            CREATE FUNCTION shop.as_trigger() RETURNS trigger LANGUAGE plpgsql
+              AS 'BEGIN PERFORM shop.note(); RETURN coalesce(NEW, OLD); END';
+            CREATE FUNCTION shop.as_key(int) RETURNS int LANGUAGE plpgsql
+              AS 'BEGIN PERFORM shop.note(); RETURN $1; END';
+            CREATE TABLE shop.acc (id int PRIMARY KEY, n int CHECK (shop.as_check(n)));
+            INSERT INTO shop.acc VALUES (7, 0);
+            CREATE TABLE shop.lines (id int PRIMARY KEY, customer int NOT NULL);
+            INSERT INTO shop.lines VALUES (1, 1);
+            GRANT USAGE ON SCHEMA shop TO PUBLIC;
+            GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON shop.acc, shop.lines TO app;
+            RESET SESSION AUTHORIZATION;
+            SELECT pawl.protect('shop.acc', key => 'id', mode => 'enforce');
+            SELECT pawl.protect('shop.lines', by => 'shop.as_key(customer)', mode => 'enforce');
+            """,
+            self.db,
+        )
+        self.sql("TRUNCATE public.seen")
+
+    def assertRanAs(self, *roles):
+        seen = {who for (who,) in self.sql("SELECT who FROM public.seen")}
+        self.assertEqual(seen, set(roles))
+        self.sql("TRUNCATE public.seen")
+
+    def advance_and_use(self, token):
+        rows(self.app, f"SELECT pawl.advance('shop.acc:7', {token})")
+        rows(self.app, f"BEGIN; SELECT pawl.use('shop.acc:7', {token + 1}); COMMIT")
+        self.assertEqual(self.value("SELECT pawl_token FROM shop.acc"), token + 1)
+
+    def test_constraints_triggers_and_rules_run_as_the_owner_of_the_table(self):
+        self.advance_and_use(40)
+        self.assertRanAs("shop")
+        self.cluster.psql(
+            """
+            CREATE TRIGGER t BEFORE UPDATE ON shop.acc FOR EACH ROW
+              EXECUTE FUNCTION shop.as_trigger();
+            CREATE RULE r AS ON UPDATE TO shop.acc DO ALSO SELECT shop.note();
+            CREATE INDEX ON shop.acc ((n + pawl_token));
+            """,
+            self.db,
+            user="shop",
+        )
+        self.advance_and_use(50)
+        self.assertRanAs("shop")
+
+    def test_a_new_owner_is_followed_at_once(self):
+        self.sql("DROP EVENT TRIGGER pawl_partitions")  # What a guard without one does itself.
+        self.sql("GRANT ALL ON SCHEMA shop TO other; ALTER TABLE shop.acc OWNER TO other")
+        self.sql("GRANT ALL ON shop.acc TO other")
+        self.advance_and_use(40)
+        self.assertRanAs("other")
+
+    def test_the_owner_cannot_make_it_run_with_other_rights(self):
+        owner = self.connect(user="shop", autocommit=True)
+        signature = self.value(
+            "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.proname ~ '^touch_'"
+        )
+        rows(owner, f"ALTER FUNCTION {signature} SECURITY INVOKER")
+        self.assertRefused(
+            "42501",
+            rows,
+            owner,
+            "CREATE OR REPLACE FUNCTION pawl.touch_9() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        )
+        self.advance_and_use(40)  # Put right by the guard.
+        self.assertRanAs("shop")
+        rows(owner, f"ALTER FUNCTION {signature} SECURITY INVOKER")
+        self.assertRefused(
+            "55000",
+            self.sql,
+            f"SELECT {signature.partition('(')[0]}('shop.acc', 'id = 7', 50)",
+        )
+        self.assertRanAs()
+
+    def test_a_function_in_by_runs_as_the_owner_of_the_table(self):
+        for sql in (
+            "INSERT INTO shop.lines VALUES (2, 2)",
+            "UPDATE shop.lines SET customer = 3 WHERE id = 2",
+            "DELETE FROM shop.lines WHERE id = 2",
+            "TRUNCATE shop.lines",
+        ):
+            with self.subTest(sql):
+                rows(self.app, sql)
+                self.assertRanAs("shop")
+        (judge,) = self.sql("SELECT p.proname FROM pg_proc p WHERE p.proname ~ '^judge_'")[0]
+        self.assertRefused("42501", rows, self.app, f"SELECT pawl.{judge}('INSERT', '{{1}}')")
+
+    def test_a_cast_of_the_keys_type_does_not_run_at_all(self):
+        self.cluster.psql(
+            """
+            DROP TABLE shop.lines CASCADE;
+            CREATE TYPE shop.pair AS (a int);
+            CREATE FUNCTION shop.as_cast(shop.pair) RETURNS bigint LANGUAGE plpgsql
+              AS 'BEGIN PERFORM shop.note(); RETURN 7; END';
+            CREATE FUNCTION shop.as_text(shop.pair) RETURNS text LANGUAGE plpgsql
+              AS 'BEGIN PERFORM shop.note(); RETURN 7; END';
+            CREATE CAST (shop.pair AS bigint) WITH FUNCTION shop.as_cast(shop.pair) AS IMPLICIT;
+            CREATE CAST (shop.pair AS text) WITH FUNCTION shop.as_text(shop.pair) AS IMPLICIT;
+            """,
+            self.db,
+            user="shop",
+        )
+        self.sql("DROP EVENT TRIGGER pawl_partitions")
+        self.sql("ALTER TABLE shop.acc DROP CONSTRAINT acc_n_check")
+        self.sql("ALTER TABLE shop.acc ALTER id TYPE shop.pair USING row(id)::shop.pair")
+        self.sql("TRUNCATE public.seen")
+        for call in ("fence('shop.acc:7')", "check('shop.acc:7', 5)", "advance('shop.acc:7', 5)"):
+            try:
+                rows(self.app, f"SELECT pawl.{call}")
+            except psycopg2.Error:
+                pass
+        for sql in (
+            "BEGIN; SELECT pawl.use('shop.acc:7', 5)",
+            "UPDATE shop.acc SET n = 1",
+            "BEGIN; SET LOCAL \"pawl.token.shop.acc\" = 5; DELETE FROM shop.acc; COMMIT",
+        ):
+            try:
+                rows(self.app, sql)
+            except psycopg2.Error:
+                pass
+            rows(self.app, "ROLLBACK")
+        self.assertRanAs()
+
+
 class HostileSessions(AttackCase):
     def test_hostile_search_path_changes_nothing(self):
         self.cluster.psql(EVIL, self.db)
