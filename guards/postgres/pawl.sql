@@ -26,8 +26,8 @@
 -- owner's rights pin search_path; functions that run with the caller's rights qualify every name and every operator.
 -- Whatever compares must fail closed on NULL.
 --
--- Settings read while installing:   PGOPTIONS='-c pawl.writers=app'   the role that may call use(), admit(), advance(), …;
--- PUBLIC by default.
+-- Settings read while installing:   PGOPTIONS='-c pawl.writers=app'   the role that may call use(), admit(), advance(), …,
+-- for every guard. By default those may who may write the tables, and the roles that pawl.allow() names.
 
 \set ON_ERROR_STOP on
 BEGIN;

@@ -50,6 +50,13 @@ CREATE TABLE IF NOT EXISTS pawl.acknowledged (
   PRIMARY KEY (guard, object, problem)
 );
 
+-- Roles that may use the tokens of a guard although they have no right to write its tables: see pawl._may_raise().
+CREATE TABLE IF NOT EXISTS pawl.allowed (
+  guard int NOT NULL REFERENCES pawl.guard ON DELETE CASCADE,
+  role  name NOT NULL,
+  PRIMARY KEY (guard, role)
+);
+
 -- Fences of keyed resources. keyed and by: the fences. row: what is left of rows that were deleted, what was advanced before
 -- there was a row, and a memory of rows that came or were used; where there is a row, its own column counts as well.
 CREATE TABLE IF NOT EXISTS pawl.keyed_fence (
@@ -121,12 +128,12 @@ BEGIN
   FOR id IN SELECT g.id FROM pawl.guard g LOOP EXECUTE format('CREATE SEQUENCE IF NOT EXISTS pawl.used_%s', id); END LOOP;
 END $$;
 
--- The installation: the role that may use it, and the cluster in which it was made (to detect a restore elsewhere).
+-- The installation: the role that may use every guard ('' is none but those who may write the tables), and the cluster in which it was made (to detect a restore elsewhere).
 CREATE TABLE IF NOT EXISTS pawl.installation (
   one      boolean PRIMARY KEY DEFAULT true CHECK (one),
   writers  text NOT NULL,
   cluster  bigint NOT NULL
 );
 INSERT INTO pawl.installation (writers, cluster)
-  VALUES (coalesce(nullif(current_setting('pawl.writers', true), ''), 'PUBLIC'), (pg_control_system()).system_identifier)
+  VALUES (coalesce(nullif(current_setting('pawl.writers', true), ''), ''), (pg_control_system()).system_identifier)
   ON CONFLICT (one) DO UPDATE SET writers = coalesce(nullif(current_setting('pawl.writers', true), ''), pawl.installation.writers);

@@ -33,6 +33,38 @@ LANGUAGE sql IMMUTABLE AS $$
               THEN query OPERATOR(pg_catalog.~*) '^\s*select\s+(\*\s+from\s+)?pawl\.use\s*\(([^()'']|''[^'']*'')*\)\s*(as\s+\w+)?\s*;?\s*$' ELSE false END
 $$;
 
+-- Who may raise a fence: who may write the tables under it; and the roles that were named to it, for one guard by allow() or
+-- for all while installing. Guards without a table have only these.
+CREATE OR REPLACE FUNCTION pawl._may_raise(g pawl.guard, role name) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl CROSS JOIN LATERAL pawl._family(p.tbl) f
+                  WHERE p.guard = g.id AND (has_table_privilege(role, f.tbl, 'INSERT, UPDATE, DELETE, TRUNCATE') OR has_any_column_privilege(role, f.tbl, 'INSERT, UPDATE')))
+      OR EXISTS (SELECT FROM pawl.installation i WHERE upper(i.writers) = 'PUBLIC' OR pg_has_role(role, to_regrole(quote_ident(nullif(i.writers, '')))::oid, 'USAGE'))
+      OR EXISTS (SELECT FROM pawl.allowed a JOIN pg_roles r ON r.rolname = a.role WHERE a.guard = g.id AND pg_has_role(_may_raise.role, r.oid, 'USAGE'))
+      OR EXISTS (SELECT FROM pg_namespace n WHERE n.nspname = 'pawl' AND pg_has_role(role, n.nspowner, 'USAGE'));
+END $$;
+
+-- Whether this session may raise the fence. A guard that refuses fails where it may not; others warn, record it for
+-- readiness(), and leave the fence as it is. Within functions that run with another role's rights only the session's own count.
+CREATE OR REPLACE FUNCTION pawl._may_raise_here(g pawl.guard, resource text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  why text := format('pawl: %s may not write what %L guards, so it may not raise its fence', session_user, g.name);
+  remedy text := format('GRANT it a right to write the table, or: SELECT pawl.allow(%L, %L).', g.name, session_user);
+BEGIN
+  IF pawl._may_raise(g, session_user) OR current_setting('role') <> 'none' AND pawl._may_raise(g, current_setting('role')::name) THEN RETURN true; END IF;
+  IF coalesce(pawl._enforced(g, resource), true) THEN RAISE EXCEPTION '%', why USING ERRCODE = '42501', HINT = remedy; END IF;
+  RAISE WARNING '%', why USING HINT = remedy;
+  IF pawl._read_committed() AND current_setting('transaction_read_only') = 'off'
+     AND NOT EXISTS (SELECT FROM pawl.sightings s WHERE s.guard = g.name AND s.fingerprint = 'no right' AND s.login = session_user
+                        AND s.at > greatest(g.mode_since, clock_timestamp() - interval '1 minute')) THEN
+    INSERT INTO pawl.sightings (guard, login, role, application_name, addr, pid, fingerprint, statement)
+      VALUES (g.name, session_user, current_setting('role'), current_setting('application_name'), inet_client_addr(), pg_backend_pid(), 'no right', remedy);
+  END IF;
+  RETURN false;
+END $$;
+
 -- Only what would be admitted: what is refused anyway says why.
 CREATE OR REPLACE FUNCTION pawl._insist_on_transaction(g pawl.guard, key text, token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -111,6 +143,7 @@ BEGIN
   PERFORM pawl._insist_on_token(g, key, token);
   IF carry THEN PERFORM pawl._insist_on_transaction(g, key, token); END IF;
   IF carry OR g.kind = 'row' THEN PERFORM pawl._carry(g, key, token::text); END IF;
+  IF NOT pawl._may_raise_here(g, pawl._resource(g, key)) THEN RETURN pawl._verdict(token, pawl._fence(g, key), g.max_step); END IF;
   IF g.kind = 'row' THEN
     PERFORM pg_advisory_xact_lock_shared(7295, g.id);  -- Before the row: a stricter policy must not come in between.
     SELECT * INTO STRICT g FROM pawl.guard o WHERE o.id = g.id;
@@ -231,7 +264,7 @@ BEGIN
   PERFORM pawl._insist_on_primary();
   FOR g IN SELECT (f.g).* FROM (SELECT DISTINCT u FROM unnest(resources) u) d, LATERAL pawl._find(d.u) f WHERE (f.g).kind = 'static' ORDER BY d.u COLLATE "C" LOOP
     PERFORM pawl._insist_on_token(g, '', token);
-    PERFORM pawl._hold(g, token);
+    PERFORM pawl._hold(g, token) WHERE pawl._may_raise_here(g, g.name);
   END LOOP;
   FOR r IN SELECT d.u AS resource FROM (SELECT DISTINCT u FROM unnest(resources) u) d, LATERAL pawl._find(d.u) f
             ORDER BY (f.g).kind = 'static', d.u COLLATE "C" LOOP

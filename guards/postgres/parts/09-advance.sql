@@ -142,6 +142,7 @@ BEGIN
   named := pawl._find(resource); g := named.g; key := named.key;
   PERFORM pawl._insist_on_token(g, key, token);
   PERFORM pawl._remember(g.id);
+  IF NOT pawl._may_raise_here(g, pawl._resource(g, key)) THEN RETURN pawl._fence(g, key); END IF;
   IF current_setting('transaction_read_only') = 'on' THEN
     RAISE EXCEPTION 'pawl: advance() in a read-only transaction' USING ERRCODE = '25006', HINT = 'pawl.check() judges without moving anything.';
   END IF;

@@ -142,10 +142,10 @@ END $b$ $f$, name, body);
   EXECUTE format('REVOKE ALL ON FUNCTION pawl.%I(text, bigint) FROM PUBLIC', name);
 END $$;
 
--- The role that may use tokens, as GRANT wants it.
+-- The role that may call use(), advance() and so on, as GRANT wants it. Whether they raise a fence, _may_raise() says.
 CREATE OR REPLACE FUNCTION pawl._writers() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT CASE upper(i.writers) WHEN 'PUBLIC' THEN 'PUBLIC' ELSE quote_ident(i.writers) END FROM pawl.installation i
+  SELECT CASE WHEN upper(i.writers) IN ('PUBLIC', '') THEN 'PUBLIC' ELSE quote_ident(i.writers) END FROM pawl.installation i
 $$;
 
 -- WHOSE CODE RUNS AS WHOM. Guards run with the rights of their owner, who may be a superuser, in sessions of others. So they must not

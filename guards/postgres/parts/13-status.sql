@@ -194,10 +194,11 @@ BEGIN
     because := because || 'no token has been seen yet: nobody writes with one'::text;
   END IF;
   because := because || ARRAY(
-    SELECT format('%s as %s writes without a token: %s (last seen %s)', coalesce(nullif(s.application_name, ''), 'an unnamed program'), s.login, s.statement,
+    SELECT format('%s as %s ' || CASE s.fingerprint WHEN 'no right' THEN 'uses tokens and may not raise the fence' ELSE 'writes without a token' END || ': %s (last seen %s)',
+                  coalesce(nullif(s.application_name, ''), 'an unnamed program'), s.login, s.statement,
                   to_char(max(s.at), 'YYYY-MM-DD HH24:MI:SS'))
       FROM pawl.sightings s WHERE s.guard = g.name AND s.at >= g.mode_since
-     GROUP BY s.application_name, s.login, s.statement ORDER BY max(s.at) DESC LIMIT 20);
+     GROUP BY s.application_name, s.login, s.statement, s.fingerprint ORDER BY max(s.at) DESC LIMIT 20);
   IF would > 0 AND pawl._mode(g) <> 'enforce' THEN
     because := because || format('%s writes would have been refused since %s', would, to_char(g.mode_since, 'YYYY-MM-DD HH24:MI:SS'));
   END IF;

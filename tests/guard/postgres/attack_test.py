@@ -23,6 +23,7 @@ SELECT pawl.advance('k:1', 34);
 DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'app') THEN CREATE ROLE app LOGIN; END IF; END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON orders TO app;
 GRANT CREATE ON SCHEMA public TO app;
+SELECT pawl.allow('k', 'app');
 """
 
 # Everything that a guard might call without saying whose it is, each lying in the caller's favour.
@@ -93,6 +94,8 @@ class OrdinaryWriters(AttackCase):
             "drop_guard('orders')",
             "protect('orders')",
             "create_guard('mine')",
+            "allow('k', 'app')",
+            "disallow('k', 'app')",
         ):
             with self.subTest(call):
                 self.assertRefused("42501", rows, self.app, f"SELECT pawl.{call}")
@@ -193,12 +196,66 @@ class Strangers(AttackCase):
 
     def test_no_internal_function_that_moves_a_fence_may_be_called_by_others(self):
         harmless = {"_status", "_is_alone", "_insist_on_op", "_remember", "_admit"}
-        harmless |= {"_use", "_c_use", "_hold_key", "_has_library"}
+        harmless |= {"_use", "_c_use", "_hold_key", "_has_library", "_short"}
         granted = self.sql(
             "SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND "
             "p.proname ~ '^(_|guard_)' AND has_function_privilege('intern', p.oid, 'EXECUTE')"
         )
         self.assertEqual({name for (name,) in granted} - harmless, set())
+
+    def test_who_may_not_write_the_table_cannot_raise_its_fence(self):
+        self.sql("INSERT INTO acc VALUES (8, 0)")
+        self.sql("SELECT pawl.create_guard('mail')")
+        self.sql("SELECT pawl.set_mode('mail', 'enforce')")
+        before = self.sql("SELECT guard, key, token FROM pawl.keyed_fence ORDER BY 1, 2")
+        most = 2**53 - 1
+        for resource, token in (
+            ("orders", 34 + 2**44),
+            ("k:1", 35),
+            ("k:new", most),
+            ("acc:8", most),
+            ("acc:9", most),
+            ("lines:1", most),
+            ("mail", most),
+        ):
+            for call in (
+                f"advance('{resource}', {token})",
+                f"use('{resource}', {token})",
+                f"use('{resource}', {token}, 1)",
+                f"use(ARRAY['{resource}'], {token})",
+                f"admit('{resource}', {token})",
+            ):
+                with self.subTest(call):
+                    error = self.assertRefused(
+                        "42501", rows, self.intern, f"BEGIN; SELECT pawl.{call}; COMMIT"
+                    )
+                    self.assertIn("pawl.allow(", error.diag.message_hint)
+                    rows(self.intern, "ROLLBACK")
+        self.assertEqual(self.value("SELECT pawl.fence('orders')"), 34)
+        self.assertEqual(self.value("SELECT pawl.fence('mail')"), None)
+        after = self.sql("SELECT guard, key, token FROM pawl.keyed_fence ORDER BY 1, 2")
+        self.assertEqual(after, before)
+
+    def test_who_may_write_or_was_allowed_may_raise_the_fence(self):
+        self.sql("GRANT UPDATE (n) ON acc TO intern")
+        rows(self.intern, "SELECT pawl.advance('acc:7', 40)")
+        self.assertRefused("42501", rows, self.intern, "SELECT pawl.advance('k:1', 35)")
+        self.sql("SELECT pawl.allow('k', 'intern')")
+        rows(self.intern, "SELECT pawl.advance('k:1', 35)")
+        self.sql("SELECT pawl.disallow('k', 'intern')")
+        self.assertRefused("42501", rows, self.intern, "SELECT pawl.advance('k:1', 36)")
+        self.sql("GRANT app TO intern")
+        rows(self.intern, "SELECT pawl.advance('k:1', 36)")
+        self.sql("REVOKE app FROM intern")
+
+    def test_an_observing_guard_warns_and_tells_readiness(self):
+        self.sql("SELECT pawl.set_mode('orders', 'observe')")
+        rows(self.intern, "SELECT pawl.advance('orders', 40)")
+        rows(self.intern, "BEGIN; SELECT pawl.use('orders', 41); COMMIT")
+        self.assertIn("may not write what 'orders' guards", "".join(self.intern.notices))
+        self.assertEqual(self.value("SELECT pawl.fence('orders')"), 34)
+        because = self.value("SELECT because FROM pawl.readiness('orders')")
+        self.assertIn("SELECT pawl.allow('orders', 'intern')", " ".join(because))
 
     def test_a_trigger_on_a_table_of_its_own_moves_no_fence(self):
         before = self.sql("SELECT s.guard, pawl.fence('acc:7'), s.fence FROM pawl.status s")
