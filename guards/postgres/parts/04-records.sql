@@ -115,23 +115,73 @@ END $$;
 -- Returns true, for the fast paths, which call it where the setting is not there.
 CREATE OR REPLACE FUNCTION pawl._remember(guard_id int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  used text := current_setting('pawl.used._' || guard_id, true);
 BEGIN
-  IF current_setting('pawl.used._' || guard_id, true) = '1' OR current_setting('transaction_read_only') = 'on' THEN RETURN true; END IF;
+  IF used = 'replayed' THEN RETURN false; END IF;  -- See _mark_replayed(): then no fast path.
+  IF used = '1' OR current_setting('transaction_read_only') = 'on' THEN RETURN true; END IF;
   PERFORM setval(format('pawl.used_%s', guard_id)::regclass, 1), set_config('pawl.used._' || guard_id, '1', false);
   RETURN true;
 END $$;
 
+-- A setting that was ever set is '' afterwards, not NULL, whatever became of it. So a token that the guard never saw leaves a
+-- trace: SET LOCAL outside a transaction, in another one, before ROLLBACK TO, or under a wrong name. pawl.used._<id> is NULL only
+-- as long as the guard has remembered nothing here; from then on it tells what happened since. DISCARD ALL makes it '' and
+-- clears currval(); DISCARD SEQUENCES does the latter only; a rollback the former only.
 CREATE OR REPLACE FUNCTION pawl._remembers(g pawl.guard) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  used text := current_setting('pawl.used._' || g.id, true);
 BEGIN
-  IF current_setting(g.setting, true) IS NULL AND current_setting('pawl.used._' || g.id, true) IS NULL THEN RETURN false; END IF;  -- Never set here.
+  IF used IN ('1', 'replayed') THEN RETURN true; END IF;
+  IF used IS NULL THEN
+    IF current_setting(g.setting, true) IS NULL AND pawl._misnamed(g) IS NULL
+       AND (g.bare_token = 'refuse' OR current_setting('pawl.token', true) IS NULL) THEN RETURN false; END IF;
+    RETURN pawl._remember(g.id);
+  END IF;
   RETURN currval(format('pawl.used_%s', g.id)::regclass) = 1;
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
   RETURN false;
 END $$;
 
+-- A setting of this session that looks as if it should carry the token of this guard, and is the setting of none. (Settings
+-- cannot be listed, so these are the likely mistakes: the table's name, with or without its schema, an s too many or too few.)
+CREATE OR REPLACE FUNCTION pawl._misnamed(g pawl.guard) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT s.setting
+    FROM (SELECT lower(regexp_replace(g.name, '[^A-Za-z0-9_.$]', '', 'g')) UNION
+          SELECT lower(c.relname) FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl WHERE p.guard = g.id) AS names(name)
+         CROSS JOIN LATERAL (VALUES (names.name), (split_part(names.name, '.', -1)), ('public.' || names.name)) AS forms(form)
+         CROSS JOIN LATERAL (VALUES (form), (form || 's'), (rtrim(form, 's'))) AS plurals(word)
+         CROSS JOIN LATERAL (VALUES ('pawl.token.' || word), ('pawl.tokens.' || word), ('pawl.' || word), ('pawl.token_' || word), ('pawl.token')) AS s(setting)
+   WHERE word <> '' AND current_setting(s.setting, true) IS NOT NULL AND s.setting <> g.setting
+     AND NOT EXISTS (SELECT FROM pawl.guard o WHERE lower(o.setting) = s.setting OR s.setting = 'pawl.token' AND o.bare_token = 'accept')
+   LIMIT 1
+$$;
+
+-- use() with an operation number that was done before: until the end of the transaction no write to this key is admitted,
+-- whatever sets its token, but by another use().
+CREATE OR REPLACE FUNCTION pawl._mark_replayed(g pawl.guard, key text, replayed boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  used text := 'pawl.used._' || g.id;
+  marks text := 'pawl.replayed._' || g.id;
+  marked jsonb := CASE current_setting(used, true) WHEN 'replayed' THEN current_setting(marks, true)::jsonb ELSE '[]' END;
+BEGIN
+  IF NOT replayed AND NOT marked ? key THEN RETURN; END IF;
+  marked := CASE WHEN replayed THEN marked || to_jsonb(key) ELSE marked - key END;
+  PERFORM set_config(marks, marked::text, true), set_config(used, CASE marked WHEN '[]' THEN '1' ELSE 'replayed' END, true);
+END $$;
+
+-- NULL: any key.
+CREATE OR REPLACE FUNCTION pawl._is_replayed(g pawl.guard, key text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE current_setting('pawl.used._' || g.id, true)
+           WHEN 'replayed' THEN key IS NULL OR current_setting('pawl.replayed._' || g.id, true)::jsonb ? key ELSE false END
+$$;
+
 -- Ends the statement with the verdict's own SQLSTATE. DETAIL has a fixed spelling: programs read it.
-CREATE OR REPLACE FUNCTION pawl._raise(verdict text, resource text, token bigint, max bigint, mode text, no_old_writer boolean DEFAULT false) RETURNS void
+CREATE OR REPLACE FUNCTION pawl._raise(verdict text, resource text, token bigint, max bigint, mode text, no_old_writer boolean DEFAULT false, advice text DEFAULT '') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   state text; message text; hint text;
@@ -144,8 +194,8 @@ BEGIN
                       ELSE format('token %s was used for %s before, and %s admits it again only with an operation number', token, resource, resource) END;
       hint := CASE WHEN no_old_writer
                    THEN format('A token holds for one transaction and for the resource it was used for: BEGIN; SELECT pawl.use(%L, token); the '
-                               'writes; COMMIT. If another program had this connection before, end its state with DISCARD ALL or SELECT pawl.reset().', resource)
-                   WHEN token IS NULL THEN format('SELECT pawl.use(%L, token) first in the transaction.', resource)
+                               'writes; COMMIT. If another program had this connection before, end its state with DISCARD ALL or SELECT pawl.reset().%s', resource, advice)
+                   WHEN token IS NULL THEN format('SELECT pawl.use(%L, token) first in the transaction.%s', resource, advice)
                    ELSE format('SELECT pawl.use(%L, %s, op) with an op of its own for each operation.', resource, token) END;
     WHEN 'stale' THEN
       state := 'PW002';
@@ -178,11 +228,15 @@ CREATE OR REPLACE FUNCTION pawl._refuse(g pawl.guard, key text, verdict text, to
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   resource text := pawl._resource(g, key);
+  advice text := '';
 BEGIN
   PERFORM pawl._count(g, verdict);
   IF current_setting('transaction_read_only') = 'off' THEN PERFORM pawl._into_ring(g, key, verdict, token, max); END IF;
   PERFORM pawl._log('refused', g, resource, verdict, token, max);
-  PERFORM pawl._raise(verdict, resource, token, max, pawl._mode(g), verdict = 'missing' AND token IS NULL AND NOT g.require_token);
+  IF verdict = 'missing' AND token IS NULL THEN
+    advice := coalesce((SELECT format(' This session has set %s, which no guard reads: the setting of %s is %s.', m, g.name, g.setting) FROM pawl._misnamed(g) m WHERE m IS NOT NULL), '');
+  END IF;
+  PERFORM pawl._raise(verdict, resource, token, max, pawl._mode(g), verdict = 'missing' AND token IS NULL AND NOT g.require_token, advice);
 END $$;
 
 -- Lets through what was not admitted: counts it, once per transaction, and logs what enforce would have done.

@@ -152,6 +152,7 @@ BEGIN
     verdict := (pawl._decide(g.id, key, token::text, op, NULL, false, NULL)).verdict;
   END IF;
   IF carry AND verdict = 'replayed' THEN PERFORM pawl._carry(g, key, 'replayed'); END IF;  -- A careless write is refused: PW008.
+  PERFORM pawl._mark_replayed(g, key, verdict = 'replayed') WHERE carry;
   RETURN verdict;
 END $$;
 

@@ -163,7 +163,7 @@ DECLARE
   carried text := pawl._carried(g, NULL);
   max bigint := nullif(greatest(fence, pg_sequence_last_value(g.fence)), 0);
   token bigint := pawl._token(carried);
-  verdict text := CASE WHEN carried IS NOT NULL AND token IS NULL THEN 'malformed' ELSE pawl._verdict(token, max, g.max_step) END;
+  verdict text := CASE WHEN carried IS NOT NULL AND pawl._is_replayed(g, NULL) THEN 'replayed' WHEN carried IS NOT NULL AND token IS NULL THEN 'malformed' ELSE pawl._verdict(token, max, g.max_step) END;
   refusable boolean;
 BEGIN
   IF carried IS NOT NULL THEN PERFORM pawl._remember(g.id); END IF;

@@ -201,6 +201,10 @@ BEGIN
   END IF;
   PERFORM pawl._generate(g);
   PERFORM pawl._cover(protect.tbl);
+  IF g.setting <> 'pawl.token.' || g.name THEN
+    RAISE NOTICE 'pawl: programs pass a token of % by pawl.use(%, token), or by SET LOCAL % = token', g.name, quote_literal(pawl._resource(g, 'key')), g.setting
+      USING HINT = 'The setting has no other name; pawl.status shows it.';
+  END IF;
   RETURN g.name;
 END $$;
 

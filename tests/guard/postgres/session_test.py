@@ -59,6 +59,80 @@ class SessionsThatHaveUsedAToken(OrdersCase):
         rows(db, "SET LOCAL pawl.token.orders = ''")
         self.assertRefused("PW001", rows, db, TOUCH)
 
+    def test_a_write_after_a_setting_that_the_guard_never_saw_is_refused(self):
+        lost = {
+            "in autocommit": ("SET LOCAL pawl.token.orders = 33",),
+            "in an earlier transaction": ("BEGIN", "SET LOCAL pawl.token.orders = 33", "COMMIT"),
+            "before ROLLBACK TO": (
+                *("BEGIN", "SAVEPOINT s", "SET LOCAL pawl.token.orders = 33", "ROLLBACK TO s"),
+            ),
+            "before ROLLBACK": ("BEGIN", "SET LOCAL pawl.token.orders = 33", "ROLLBACK"),
+        }
+        for how, statements in lost.items():
+            with self.subTest(how):
+                db = self.connect(autocommit=True)
+                for statement in statements:
+                    rows(db, statement)
+                error = self.assertRefused("PW001", rows, db, TOUCH)
+                self.assertIn("in a session that has used one", error.diag.message_primary)
+                rows(db, "ROLLBACK")
+                self.assertRefused("PW001", rows, db, TOUCH)
+                for forget in ("DISCARD ALL", "SELECT pawl.reset()"):
+                    rows(db, forget)
+                    rows(db, TOUCH)
+
+    def test_a_write_after_a_setting_of_a_wrong_name_is_refused_and_names_the_right_one(self):
+        self.sql('CREATE TABLE "Orders" (n int)')
+        self.protect(table='"Orders"', require_token=False)
+        self.sql("CREATE SCHEMA shop; CREATE TABLE shop.items (n int)")
+        self.protect(table="shop.items", require_token=False)
+        setting = self.status("Orders")["setting"]
+        for name, table, right in (
+            ("pawl.token.item", "shop.items", "pawl.token.shop.items"),
+            ("pawl.token.items", "shop.items", "pawl.token.shop.items"),
+            ("pawl.items", "shop.items", "pawl.token.shop.items"),
+            ("pawl.token", "shop.items", "pawl.token.shop.items"),
+            ("pawl.tokens.orders", '"Orders"', setting),
+        ):
+            with self.subTest(name):
+                db = self.connect()
+                rows(db, f"SET LOCAL {name} = 33")
+                error = self.assertRefused("PW001", rows, db, f"INSERT INTO {table} VALUES (1)")
+                self.assertIn(f"has set {name}, which no guard reads", error.diag.message_hint)
+                self.assertIn(f" is {right}.", error.diag.message_hint)
+        db = self.connect()  # The setting of another guard is no mistake.
+        rows(db, "SET LOCAL pawl.token.orders = 33")
+        rows(db, 'INSERT INTO "Orders" VALUES (1)')
+
+    def test_protect_prints_a_setting_that_is_not_the_guards_name(self):
+        self.sql('CREATE TABLE "Lines" (n int)')
+        db = self.connect(autocommit=True)
+        rows(db, "SELECT pawl.protect('\"Lines\"')")
+        setting = self.status("Lines")["setting"]
+        self.assertIn(f"SET LOCAL {setting} = token", "".join(db.notices))
+
+    def test_discard_sequences_does_not_make_it_an_unknown_session(self):
+        db = self.connect(autocommit=True)
+        rows(db, f"BEGIN; SELECT pawl.use('orders', 33); {TOUCH}; COMMIT")
+        rows(db, "DISCARD SEQUENCES")
+        self.assertRefused("PW001", rows, db, TOUCH)
+
+    def test_a_token_in_a_setting_does_not_repeat_an_operation_that_was_done(self):
+        self.under(33, TOUCH, op=1)
+        db = self.connect()
+        self.assertEqual(rows(db, "SELECT pawl.use('orders', 33, 1)"), [("replayed",)])
+        rows(db, "SET LOCAL pawl.token.orders = 33")
+        self.assertRefused("PW008", rows, db, TOUCH)
+        db.rollback()
+        self.assertEqual(rows(db, "SELECT pawl.use('orders', 33, 1)"), [("replayed",)])
+        self.assertEqual(rows(db, "SELECT pawl.use('orders', 33, 2)"), [("admitted",)])
+        rows(db, TOUCH)
+        db.commit()
+        rows(db, "SET LOCAL pawl.token.orders = 33")
+        rows(db, TOUCH)
+        db.commit()
+        self.assertEqual(self.n(), 3)
+
     def test_a_write_after_admit_or_advance_is_refused(self):
         for call in ("admit", "advance"):
             db = self.connect()
