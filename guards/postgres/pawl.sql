@@ -45,6 +45,7 @@ SET LOCAL client_min_messages = warning;
 \ir parts/08-trigger-calls.sql
 \ir parts/09-advance.sql
 \ir parts/10-triggers.sql
+\ir parts/10-triggers-follow.sql
 \ir parts/11-guards.sql
 \ir parts/12-policy.sql
 \ir parts/13-status.sql

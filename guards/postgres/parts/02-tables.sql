@@ -33,9 +33,12 @@ CREATE TABLE IF NOT EXISTS pawl.protected (
 -- Columns that older versions of the guard do not have.
 ALTER TABLE pawl.guard
   ADD COLUMN IF NOT EXISTS answered bigint NOT NULL DEFAULT 1,  -- The emergency that set_mode() has ended. A greater one in the sequence is on.
-  ADD COLUMN IF NOT EXISTS key_type text;                       -- row, by: the type that spells a key. NULL: keys are plain text.
+  ADD COLUMN IF NOT EXISTS key_type text,                       -- row, by: the type that spells a key. NULL: keys are plain text.
+  ADD COLUMN IF NOT EXISTS computed boolean;                    -- by: the key is more than a column. NULL: not noted yet.
 COMMENT ON COLUMN pawl.guard.emergency IS 'The number of the last emergency; on while it is greater than answered.';
-ALTER TABLE pawl.protected ADD COLUMN IF NOT EXISTS named text;  -- The table's name when it was protected: another may take it.
+ALTER TABLE pawl.protected
+  ADD COLUMN IF NOT EXISTS named text,                             -- The table's name when it was protected: another may take it.
+  ADD COLUMN IF NOT EXISTS detached boolean NOT NULL DEFAULT false;  -- Came as a partition that was detached.
 UPDATE pawl.protected p SET named = format('%I.%I', n.nspname, c.relname)
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = p.tbl AND p.named IS NULL;
 
@@ -55,6 +58,17 @@ CREATE TABLE IF NOT EXISTS pawl.allowed (
   guard int NOT NULL REFERENCES pawl.guard ON DELETE CASCADE,
   role  name NOT NULL,
   PRIMARY KEY (guard, role)
+);
+
+-- What the keys of a guard are made of: see pawl._note_key(). class: pg_class (a column), pg_proc, pg_type (an enum).
+CREATE TABLE IF NOT EXISTS pawl.key_part (
+  guard int NOT NULL REFERENCES pawl.guard ON DELETE CASCADE,
+  home  text NOT NULL,
+  class oid NOT NULL,
+  obj   oid NOT NULL,
+  sub   int NOT NULL,
+  noted jsonb NOT NULL,
+  PRIMARY KEY (guard, class, obj, sub)
 );
 
 -- Fences of keyed resources. keyed and by: the fences. row: what is left of rows that were deleted, what was advanced before
@@ -125,7 +139,11 @@ DO $$
 DECLARE
   id int;
 BEGIN
-  FOR id IN SELECT g.id FROM pawl.guard g LOOP EXECUTE format('CREATE SEQUENCE IF NOT EXISTS pawl.used_%s', id); END LOOP;
+  FOR id IN SELECT g.id FROM pawl.guard g LOOP
+    EXECUTE format('CREATE SEQUENCE IF NOT EXISTS pawl.used_%s', id);
+    EXECUTE format('CREATE SEQUENCE IF NOT EXISTS pawl.emergency_at_%s', id);
+    EXECUTE format('CREATE SEQUENCE IF NOT EXISTS pawl.emergency_by_%s', id);
+  END LOOP;
 END $$;
 
 -- The installation: the role that may use every guard ('' is none but those who may write the tables), and the cluster in which it was made (to detect a restore elsewhere).

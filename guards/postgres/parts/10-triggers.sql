@@ -203,8 +203,8 @@ END $$;
 -- by: whether the key is more than a column of the table.
 CREATE OR REPLACE FUNCTION pawl._is_computed(g pawl.guard) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT NOT EXISTS (SELECT FROM pawl.protected p JOIN pg_attribute a ON a.attrelid = p.tbl
-                      WHERE p.guard = g.id AND quote_ident(a.attname) = g.key AND a.attnum > 0 AND NOT a.attisdropped)
+  SELECT coalesce(g.computed, NOT EXISTS (SELECT FROM pawl.protected p JOIN pg_attribute a ON a.attrelid = p.tbl
+                                           WHERE p.guard = g.id AND quote_ident(a.attname) = g.key AND a.attnum > 0 AND NOT a.attisdropped))
 $$;
 
 -- by: an expression of SQL that spells the key of a row.
@@ -373,18 +373,19 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Every trigger that should exist, and what there is of it: tgenabled, or NULL when it is missing. 'A' is right: ALWAYS,
--- also under session_replication_role = replica.
+-- also under session_replication_role = replica. None should, where they would fail each write.
 CREATE OR REPLACE FUNCTION pawl._coverage(only_root regclass DEFAULT NULL)
 RETURNS TABLE (guard_id int, root regclass, tbl regclass, name name, events text, how text, enabled "char")
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT g.id, p.tbl, f.tbl, t.name, t.events, t.how, x.tgenabled
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN QUERY SELECT g.id, p.tbl, f.tbl, t.name, t.events, t.how, x.tgenabled
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard
          CROSS JOIN LATERAL pawl._family(p.tbl) f
          CROSS JOIN LATERAL pawl._triggers(g) t
          LEFT JOIN pg_trigger x ON x.tgrelid = f.tbl AND x.tgname = t.name
                AND x.tgfoid = to_regprocedure(format('pawl.guard_%s()', g.id))
-   WHERE p.tbl = coalesce(only_root, p.tbl)
-$$;
+   WHERE p.tbl = coalesce(only_root, p.tbl) AND pawl._broken(g, p.tbl) IS NULL;
+END $$;
 
 -- Every trigger of a guard that there is, wherever it is. Copies that PostgreSQL made go with their original.
 CREATE OR REPLACE FUNCTION pawl._own_triggers() RETURNS TABLE (guard_id int, tbl regclass, name name)
@@ -441,115 +442,4 @@ BEGIN
       PERFORM pg_sleep(0.1);
     END;
   END LOOP;
-END $$;
-
--- What a change of tables has done to a guard, and _follow() can or cannot mend:
---   below       a protected table has become a partition or a child: writes through the table above it are not judged
---   name taken  another table has the name of a protected one
-CREATE OR REPLACE FUNCTION pawl._displaced() RETURNS TABLE (guard_id int, tbl regclass, how text, other regclass)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  WITH RECURSIVE above(tbl, oid) AS (
-    SELECT p.tbl, p.tbl::oid FROM pawl.protected p UNION SELECT a.tbl, i.inhparent FROM above a JOIN pg_inherits i ON i.inhrelid = a.oid)
-  SELECT p.guard, p.tbl, 'below', a.oid::regclass
-    FROM above a JOIN pawl.protected p ON p.tbl = a.tbl
-   WHERE a.oid <> a.tbl AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = a.oid)
-     AND NOT EXISTS (SELECT FROM pawl.protected o WHERE o.tbl = a.oid AND o.guard = p.guard)
-  UNION ALL
-  SELECT p.guard, p.tbl, 'name taken', c.oid::regclass
-    FROM pawl.protected p JOIN pg_class c ON c.oid = to_regclass(p.named) AND c.relkind IN ('r', 'p')
-   WHERE c.oid <> p.tbl AND EXISTS (SELECT FROM pg_class x WHERE x.oid = p.tbl)
-     AND NOT EXISTS (SELECT FROM pawl.protected o WHERE o.tbl = c.oid AND o.guard = p.guard)
-     AND NOT EXISTS (SELECT FROM pawl._family(c.oid) f WHERE f.tbl = p.tbl)
-$$;
-
--- Puts the guard where the tables have gone: on the root above a protected table, and on a table that took its name.
--- Returns how many it has followed. What it cannot follow is refused by a guard that refuses anything, when this very
--- change (`changed`: the tables it names) is to blame; otherwise it warns, and problems() reports it.
-CREATE OR REPLACE FUNCTION pawl._follow(changed oid[]) RETURNS int
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  d record; g pawl.guard; why text; followed int := 0;
-BEGIN
-  FOR d IN SELECT * FROM pawl._displaced() ORDER BY how LOOP
-    SELECT * INTO STRICT g FROM pawl.guard WHERE id = d.guard_id;
-    why := pawl._follow_one(g, d.tbl, d.how, d.other);
-    IF why IS NULL THEN
-      followed := followed + 1;
-      RAISE NOTICE 'pawl: % is under the guard % now, as % was', d.other, g.name, d.tbl;
-    ELSIF pawl._mode(g) IN ('canary', 'enforce')
-          AND EXISTS (SELECT FROM unnest(changed) c WHERE c = d.tbl OR c IN (SELECT f.tbl FROM pawl._family(d.other) f)) THEN
-      RAISE EXCEPTION 'pawl: writes to % would not be judged by the guard % any more: %', d.other, g.name, why
-        USING ERRCODE = '55000', HINT = format('In one transaction: SELECT pawl.unprotect(%L); this change; SELECT pawl.protect(the table to '
-                                               'be guarded, guard => %L, …).', d.tbl, g.name);
-    ELSE
-      RAISE WARNING 'pawl: writes to % are not judged by the guard %: %', d.other, g.name, why;
-    END IF;
-  END LOOP;
-  RETURN followed;
-END $$;
-
--- Returns why not, or NULL.
-CREATE OR REPLACE FUNCTION pawl._follow_one(g pawl.guard, tbl regclass, how text, other regclass) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF EXISTS (SELECT FROM pawl.protected p WHERE p.tbl = other) THEN RETURN 'it is under another guard'; END IF;
-  IF g.kind <> 'static' AND how = 'name taken' THEN RETURN format('it has one table, %s', tbl); END IF;
-  PERFORM pawl._insist_on_table(other);
-  IF g.kind = 'row' THEN PERFORM pawl._prepare_row(other, g.key); END IF;
-  IF g.kind = 'by' THEN PERFORM pawl._key_type_by(other, g.key); END IF;
-  IF how = 'below' THEN DELETE FROM pawl.protected p WHERE p.tbl = _follow_one.tbl; END IF;
-  INSERT INTO pawl.protected (tbl, guard, named) VALUES (other, g.id, pawl._name_of(other));
-  PERFORM pawl._generate(g);
-  PERFORM pawl._cover(other);
-  INSERT INTO pawl.audit (guard, what, before, after) VALUES (g.name, 'follow', tbl::text, other::text);
-  RETURN NULL;
-EXCEPTION WHEN OTHERS THEN
-  RETURN SQLERRM;
-END $$;
-
--- BEFORE triggers that fire after the row trigger of a guard (they fire by name), and may change what it has judged.
-CREATE OR REPLACE FUNCTION pawl._late_triggers() RETURNS TABLE (guard_id int, tbl regclass, name name, trigger oid)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT g.id, f.tbl, x.tgname, x.oid
-    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind = 'row'
-         CROSS JOIN LATERAL pawl._family(p.tbl) f
-         JOIN pg_trigger x ON x.tgrelid = f.tbl AND x.tgname > 'zzz_pawl_guard' AND NOT x.tgisinternal AND x.tgenabled <> 'D'
-              AND (x.tgtype & 1) <> 0 AND (x.tgtype & 2) <> 0 AND (x.tgtype & 20) <> 0  -- ROW, BEFORE, INSERT or UPDATE
-$$;
-
--- A detached partition loses the row trigger that PostgreSQL has copied to it, and would be written without a check.
-CREATE OR REPLACE FUNCTION pawl._cover_detached() RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-  SELECT pawl._put_trigger(o.guard_id, o.tbl, t.name, t.events, t.how)
-    FROM (SELECT DISTINCT x.guard_id, x.tbl FROM pawl._own_triggers() x) o JOIN pawl.guard g ON g.id = o.guard_id AND g.kind = 'row'
-         CROSS JOIN LATERAL pawl._triggers(g) t
-   WHERE NOT EXISTS (SELECT FROM pawl.protected p CROSS JOIN LATERAL pawl._family(p.tbl) f WHERE p.guard = g.id AND f.tbl = o.tbl)
-     AND NOT EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = o.tbl AND x.tgname = t.name)
-$$;
-
--- After each change of tables and triggers, where the installer may create event triggers: new and attached partitions get
--- their triggers at once, guards follow their tables, and a trigger that would get behind a guard is refused. Only what is
--- missing is added: an owner who disables a trigger means it, and problems() reports it.
-CREATE OR REPLACE FUNCTION pawl._on_ddl() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  changed oid[]; late record;
-BEGIN
-  IF current_setting('pawl.installing_version', true) <> '' THEN RETURN; END IF;  -- Half of it is not there yet.
-  IF current_setting('pawl.following', true) = 'on' THEN RETURN; END IF;  -- What follows changes tables, too.
-  PERFORM set_config('pawl.following', 'on', true);
-  changed := ARRAY(SELECT d.objid FROM pg_event_trigger_ddl_commands() d WHERE d.classid = 'pg_class'::regclass);
-  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how)
-     FROM pawl._protected_above(changed) root CROSS JOIN LATERAL pawl._coverage(root) c WHERE c.enabled IS NULL AND c.tbl <> c.root;
-  PERFORM pawl._follow(changed);
-  PERFORM pawl._cover_detached();
-  FOR late IN SELECT l.*, g.name AS guard, pawl._mode(g) AS mode FROM pawl._late_triggers() l JOIN pawl.guard g ON g.id = l.guard_id
-               WHERE l.trigger IN (SELECT d.objid FROM pg_event_trigger_ddl_commands() d WHERE d.classid = 'pg_trigger'::regclass) LOOP
-    IF late.mode IN ('canary', 'enforce') THEN
-      RAISE EXCEPTION 'pawl: the trigger % of % would fire after the guard %, and could change what it has judged', late.name, late.tbl, late.guard
-        USING ERRCODE = '55000', HINT = 'Give it a name that sorts before zzz_pawl_guard.';
-    END IF;
-    RAISE WARNING 'pawl: the trigger % of % fires after the guard %; give it a name that sorts before zzz_pawl_guard', late.name, late.tbl, late.guard;
-  END LOOP;
-  PERFORM set_config('pawl.following', '', true);
 END $$;

@@ -28,7 +28,7 @@ BEGIN
     EXECUTE format('CREATE SEQUENCE pawl.%I', counter || '_' || id);
     EXECUTE format('GRANT SELECT ON SEQUENCE pawl.%I TO PUBLIC', counter || '_' || id);
   END LOOP;
-  EXECUTE format('CREATE SEQUENCE pawl.%I', 'used_' || id);
+  FOREACH counter IN ARRAY ARRAY['used', 'emergency_at', 'emergency_by'] LOOP EXECUTE format('CREATE SEQUENCE pawl.%I', counter || '_' || id); END LOOP;
   FOREACH counter IN ARRAY pawl._counters() LOOP
     EXECUTE format('CREATE SEQUENCE pawl.%I', 'count_' || id || '_' || counter);
   END LOOP;
@@ -130,29 +130,15 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._key_type_by(tbl regclass, expression text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  type regtype; coll oid;
+  k record;
 BEGIN
-  EXECUTE format('SELECT pg_typeof((SELECT (%s) FROM %s LIMIT 0))', expression, tbl) INTO type;
-  IF EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typcollation <> 0) THEN
-    EXECUTE format('SELECT to_regcollation(pg_collation_for((SELECT (%s) FROM %s LIMIT 0)))', expression, tbl) INTO coll;
+  SELECT * INTO k FROM pawl._look_at_key(tbl, expression);
+  -- The rows that a trigger gets have no value for a generated column that is not STORED (VIRTUAL, from PostgreSQL 18 on).
+  IF EXISTS (SELECT FROM jsonb_array_elements(k.parts) p JOIN pg_attribute a ON a.attrelid = (p ->> 1)::oid AND a.attnum = (p ->> 2)::int AND a.attgenerated = 'v') THEN
+    RAISE EXCEPTION 'pawl: % reads a virtual generated column of %: a trigger cannot see it', expression, tbl
+      USING ERRCODE = '0A000', HINT = 'Guard by what it is computed from, or make it STORED.';
   END IF;
-  PERFORM pawl._insist_on_stored_columns(tbl, expression);
-  RETURN pawl._insist_on_key_type(tbl, expression, type, pawl._key_type_of(type, coll));
-END $$;
-
--- The rows that a trigger gets have no value for a generated column that is not STORED (VIRTUAL, from PostgreSQL 18 on).
-CREATE OR REPLACE FUNCTION pawl._insist_on_stored_columns(tbl regclass, expression text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  has_virtual boolean; stored text;
-BEGIN
-  SELECT bool_or(a.attgenerated = 'v'), string_agg(quote_ident(a.attname), ', ') FILTER (WHERE a.attgenerated <> 'v') INTO has_virtual, stored
-    FROM pg_attribute a WHERE a.attrelid = tbl AND a.attnum > 0 AND NOT a.attisdropped;
-  IF NOT has_virtual THEN RETURN; END IF;
-  EXECUTE format('SELECT (%s) FROM (SELECT %s FROM %s) AS stored LIMIT 0', expression, stored, tbl);
-EXCEPTION WHEN undefined_column THEN
-  RAISE EXCEPTION 'pawl: % reads a virtual generated column of %: a trigger cannot see it', expression, tbl
-    USING ERRCODE = '0A000', HINT = 'Guard by what it is computed from, or make it STORED.';
+  RETURN pawl._insist_on_key_type(tbl, expression, k.type, pawl._key_type_of(k.type, k.coll));
 END $$;
 
 -- Puts a table under guard, and returns the guard's name. Doing it twice changes nothing.
@@ -168,7 +154,7 @@ BEGIN
   PERFORM pawl._insist_on_table(tbl);
   mode := coalesce(mode, 'observe');
   IF key IS NOT NULL AND by IS NOT NULL THEN RAISE EXCEPTION 'pawl: either key or by, not both' USING ERRCODE = '22023'; END IF;
-  IF mode NOT IN ('observe', 'shadow', 'enforce') THEN
+  IF mode NOT IN ('observe', 'shadow', 'enforce') AND NOT EXISTS (SELECT FROM pawl.guard o WHERE o.name = protect.guard AND o.mode = protect.mode) THEN
     RAISE EXCEPTION 'pawl: a new guard starts in observe, shadow or enforce' USING ERRCODE = '22023', HINT = 'pawl.set_mode() starts a canary.';
   END IF;
   guard := coalesce(guard, present, (SELECT CASE n.nspname WHEN 'public' THEN c.relname ELSE n.nspname || '.' || c.relname END
@@ -189,8 +175,9 @@ BEGIN
     RAISE EXCEPTION 'pawl: the guard % exists, and is %', quote_literal(guard), concat_ws(' ', g.kind, g.key) USING ERRCODE = '42710';
   ELSIF kind <> 'static' AND EXISTS (SELECT FROM pawl.protected p WHERE p.guard = g.id AND p.tbl <> protect.tbl) THEN
     RAISE EXCEPTION 'pawl: the guard % has its table; only a guard with one fence is shared by several', quote_literal(guard) USING ERRCODE = '42710';
-  ELSIF mode <> 'observe' AND mode <> g.mode THEN
-    RAISE EXCEPTION 'pawl: the guard % exists, in mode %', quote_literal(guard), g.mode USING ERRCODE = '42710', HINT = 'pawl.set_mode() changes it.';
+  ELSIF mode <> g.mode AND (mode <> 'observe' OR present IS NULL AND g.mode IN ('canary', 'enforce')) THEN
+    RAISE EXCEPTION 'pawl: the guard % exists, in mode %, and % would be in that mode at once', quote_literal(guard), g.mode, tbl
+      USING ERRCODE = '42710', HINT = format('To have that: mode => %L. pawl.set_mode() changes it for all tables of the guard.', g.mode);
   END IF;
   IF new_type <> coalesce(g.key_type, '') THEN
     UPDATE pawl.guard o SET key_type = new_type WHERE o.id = g.id RETURNING * INTO g;
@@ -199,8 +186,16 @@ BEGIN
     INSERT INTO pawl.protected (tbl, guard, named) VALUES (protect.tbl, g.id, pawl._name_of(protect.tbl));
     INSERT INTO pawl.audit (guard, what, after) VALUES (g.name, 'protect', protect.tbl::text);
   END IF;
+  PERFORM set_config('pawl.following', 'on', true);
+  PERFORM pawl._note_key(g.id);
+  SELECT * INTO g FROM pawl.guard o WHERE o.id = g.id;
+  IF pawl._broken(g, protect.tbl) IS NOT NULL THEN
+    RAISE EXCEPTION 'pawl: % cannot be put under guard so: %', tbl, pawl._broken(g, protect.tbl) USING ERRCODE = '0A000';
+  END IF;
   PERFORM pawl._generate(g);
   PERFORM pawl._cover(protect.tbl);
+  PERFORM set_config('pawl.following', '', true);
+  IF g.mode IN ('canary', 'enforce') AND present IS NULL THEN PERFORM pawl._insist_on_no_obstacle(g); END IF;
   IF g.setting <> 'pawl.token.' || g.name THEN
     RAISE NOTICE 'pawl: programs pass a token of % by pawl.use(%, token), or by SET LOCAL % = token', g.name, quote_literal(pawl._resource(g, 'key')), g.setting
       USING HINT = 'The setting has no other name; pawl.status shows it.';
@@ -246,6 +241,6 @@ BEGIN
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.hold_%s(text, bigint)', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.touch_%s(regclass, text, bigint)', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.judge_%s(text, text[])', g.id);
-  FOREACH counter IN ARRAY ARRAY['fence', 'raiser', 'tightened', 'emergency', 'used'] LOOP EXECUTE format('DROP SEQUENCE pawl.%I', counter || '_' || g.id); END LOOP;
+  FOREACH counter IN ARRAY ARRAY['fence', 'raiser', 'tightened', 'emergency', 'used', 'emergency_at', 'emergency_by'] LOOP EXECUTE format('DROP SEQUENCE pawl.%I', counter || '_' || g.id); END LOOP;
   FOREACH counter IN ARRAY pawl._counters() LOOP EXECUTE format('DROP SEQUENCE pawl.%I', 'count_' || g.id || '_' || counter); END LOOP;
 END $$;

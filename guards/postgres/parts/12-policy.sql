@@ -40,9 +40,19 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT CASE mode WHEN 'observe' THEN 0 WHEN 'shadow
 CREATE OR REPLACE FUNCTION pawl._obstacles(g pawl.guard) RETURNS TABLE (object text, problem text, fix text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  RETURN QUERY SELECT coalesce(p.object, ''), p.problem, p.fix FROM pawl.problems() p
-    WHERE p.severity = 'error' AND p.guard = g.name
-      AND NOT EXISTS (SELECT FROM pawl.acknowledged a WHERE a.guard = g.id AND a.object = coalesce(p.object, '') AND a.problem = p.problem);
+  RETURN QUERY SELECT coalesce(p.object, ''), p.problem, p.fix FROM pawl._problems() p
+    WHERE p.severity = 'error' AND p.guard = g.name AND NOT pawl._is_acknowledged(g.id, p.object, p.problem);
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl._insist_on_no_obstacle(g pawl.guard) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  obstacle record;
+BEGIN
+  FOR obstacle IN SELECT * FROM pawl._obstacles(g) LOOP
+    RAISE EXCEPTION 'pawl: % cannot refuse writes as it is: %', g.name, concat_ws(': ', nullif(obstacle.object, ''), obstacle.problem)
+      USING ERRCODE = '55000', HINT = format('%s. To go on all the same, not in mode enforce: SELECT pawl.acknowledge(%L, ''why''), then set_mode().', obstacle.fix, g.name);
+  END LOOP;
 END $$;
 
 CREATE OR REPLACE FUNCTION pawl._set_mode(guard text, mode text, percent int, reason text, rehearse boolean) RETURNS void
@@ -50,7 +60,6 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   g pawl.guard := pawl._guard(_set_mode.guard);
-  obstacle record;
   stricter boolean;
 BEGIN
   IF _set_mode.mode IS NULL OR NOT _set_mode.mode = ANY (pawl._modes()) THEN
@@ -61,12 +70,10 @@ BEGIN
   END IF;
   stricter := pawl._strictness(_set_mode.mode, _set_mode.percent) > pawl._strictness(pawl._mode(g), g.percent) AND _set_mode.mode IN ('canary', 'enforce');
   IF stricter THEN
-    FOR obstacle IN SELECT * FROM pawl._obstacles(g) LOOP
-      RAISE EXCEPTION 'pawl: % cannot refuse writes as it is: %', g.name, concat_ws(': ', nullif(obstacle.object, ''), obstacle.problem)
-        USING ERRCODE = '55000', HINT = format('%s. To go on all the same: SELECT pawl.acknowledge(%L, ''why'').', obstacle.fix, g.name);
-    END LOOP;
+    PERFORM pawl._insist_on_no_obstacle(g);
     PERFORM pawl._tighten(g, rehearse);
   END IF;
+  IF NOT rehearse THEN PERFORM pawl._record_emergency(g); END IF;
   -- The emergency is ended by the row, not in the sequence: a rollback takes that back.
   UPDATE pawl.guard o SET mode = _set_mode.mode, percent = _set_mode.percent, mode_since = clock_timestamp(),
                           would_refuse_before = pawl._counted(g.id, 'would_refuse'),
@@ -185,6 +192,22 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('require_token=%s equal=%s max_step=%s bare_token=%s', g.require_token, g.equal, g.max_step, g.bare_token)
 $$;
 
+-- Who turned the emergency switch of a guard on, and when: in sequences, as the switch is, so that a rollback does not undo it.
+CREATE OR REPLACE FUNCTION pawl._emergency_of(g pawl.guard) RETURNS TABLE (at timestamptz, login text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT to_timestamp(s.at / 1000000.0), coalesce((SELECT r.rolname::text FROM pg_roles r WHERE r.oid = s.login::oid), 'a role that is gone')
+    FROM (SELECT pg_sequence_last_value(format('pawl.emergency_at_%s', g.id)::regclass) AS at, pg_sequence_last_value(format('pawl.emergency_by_%s', g.id)::regclass) AS login) s
+   WHERE s.at IS NOT NULL AND pg_sequence_last_value(g.emergency) > g.answered
+$$;
+
+-- The record of an emergency goes with a rollback, the emergency does not: then it is written when it ends.
+CREATE OR REPLACE FUNCTION pawl._record_emergency(g pawl.guard) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO pawl.audit (at, login, guard, what, before, after, reason)
+    SELECT e.at, e.login, g.name, 'emergency', g.mode, 'shadow', 'its transaction was rolled back, and with it the reason'
+      FROM pawl._emergency_of(g) e WHERE NOT EXISTS (SELECT FROM pawl.audit a WHERE a.guard = g.name AND a.what = 'emergency' AND a.at >= e.at)
+$$;
+
 -- Back to shadow, at once. A sequence is the switch: it waits for no open transaction, not even for an uncommitted set_mode(),
 -- and is seen by transactions of every isolation level. set_mode() turns it off again. What was made stricter before does
 -- not count any more: 3 is a transaction that every snapshot sees.
@@ -198,6 +221,8 @@ BEGIN
   FOR g IN SELECT o.* FROM pawl.guard o WHERE emergency.guard IS NULL OR o.name = emergency.guard ORDER BY o.id LOOP
     CONTINUE WHEN pawl._mode(g) NOT IN ('canary', 'enforce');
     PERFORM setval(g.emergency, greatest(coalesce(pg_sequence_last_value(g.emergency), 1), g.answered) + 1), setval(g.tightened, 3);
+    PERFORM setval(format('pawl.emergency_at_%s', g.id)::regclass, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
+            setval(format('pawl.emergency_by_%s', g.id)::regclass, (SELECT r.oid::bigint FROM pg_roles r WHERE r.rolname = session_user));
     PERFORM pawl._log('emergency', g, g.name, 'emergency', NULL, NULL);
     INSERT INTO pawl.audit (guard, what, before, after, reason) VALUES (g.name, 'emergency', g.mode, 'shadow', emergency.reason);
     switched := switched + 1;

@@ -55,9 +55,8 @@ EXCEPTION WHEN undefined_file OR undefined_function THEN
   RETURN false;
 END $$;
 
--- What keeps the guards from doing their work, and what to do about it. Empty: healthy.
-CREATE OR REPLACE FUNCTION pawl.problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION pawl._problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   WITH coverage AS MATERIALIZED (SELECT * FROM pawl._coverage())
   SELECT 'error', g.name, c.tbl::text,
          CASE WHEN c.enabled IS NULL AND c.tbl <> c.root THEN format('partition without the trigger %s: writes straight into it are not judged', c.name)
@@ -74,9 +73,7 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
               ELSE format('SELECT pawl.unprotect(%L), then pawl.protect(%L, guard => %L, …)', d.tbl, d.other, g.name) END
     FROM pawl._displaced() d JOIN pawl.guard g ON g.id = d.guard_id
   UNION ALL
-  SELECT 'error', g.name, l.tbl::text, format('the trigger %s fires after the guard, and can change what it has judged', l.name),
-         format('ALTER TRIGGER %I ON %s RENAME TO a name that sorts before zzz_pawl_guard', l.name, l.tbl)
-    FROM pawl._late_triggers() l JOIN pawl.guard g ON g.id = l.guard_id
+  SELECT DISTINCT 'error', g.name, f.object, f.problem, f.fix FROM pawl._faults() f JOIN pawl.guard g ON g.id = f.guard_id
   UNION ALL
   SELECT 'error', g.name, p.tbl::text, format('the key %s has no one spelling for equal values: a stale token may pass under another spelling', g.key),
          format('SELECT pawl.unprotect(%L), then protect it by a key of another type', p.tbl)
@@ -94,6 +91,11 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard
    WHERE g.kind = 'row' AND EXISTS (SELECT FROM pg_class c WHERE c.oid = p.tbl) AND row_security_active(p.tbl)
   UNION ALL
+  SELECT 'error', g.name, p.tbl::text, format('row security is forced on %s, the owner of the table, with whose rights advance() writes the fences', r.rolname),
+         format('ALTER ROLE %I BYPASSRLS, or ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', r.rolname, p.tbl)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard JOIN pg_class c ON c.oid = p.tbl JOIN pg_roles r ON r.oid = c.relowner
+   WHERE g.kind = 'row' AND c.relrowsecurity AND c.relforcerowsecurity AND NOT r.rolsuper AND NOT r.rolbypassrls AND r.rolname <> current_user
+  UNION ALL
   SELECT 'error', g.name, p.tbl::text, 'the table is gone, its entry is not', format('SELECT pawl.unprotect(%s)', p.tbl::oid)
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p.tbl)
   UNION ALL
@@ -107,11 +109,17 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
    WHERE (c.relkind = 'p' OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = p.tbl))
      AND NOT EXISTS (SELECT FROM pg_event_trigger e WHERE e.evtname = 'pawl_partitions' AND e.evtenabled = 'A')
   UNION ALL
+  SELECT 'warning', g.name, p.tbl::text, format('a change of the key %s, or of the table''s name or owner, is not followed, and may fail writes: the event trigger is missing or not ALWAYS', g.key),
+         'install again as a superuser, or SELECT pawl.repair() in the transaction that makes such a change'
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind IN ('row', 'by') JOIN pg_class c ON c.oid = p.tbl
+   WHERE NOT EXISTS (SELECT FROM pg_event_trigger e WHERE e.evtname = 'pawl_partitions' AND e.evtenabled = 'A')
+  UNION ALL
   SELECT 'warning', g.name, s.srrelid::regclass::text, 'a subscription writes here: logical replication applies changes without asking a guard',
          'guard the publisher''s table'
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard CROSS JOIN LATERAL pawl._family(p.tbl) f JOIN pg_subscription_rel s ON s.srrelid = f.tbl
   UNION ALL
-  SELECT 'warning', g.name, NULL, 'the emergency switch is on: nothing is refused', format('SELECT pawl.set_mode(%L, %L)', g.name, g.mode)
+  SELECT 'warning', g.name, NULL,
+         concat('the emergency switch is on: nothing is refused', (SELECT format(', since %s, by %s', to_char(e.at, 'YYYY-MM-DD HH24:MI:SS'), e.login) FROM pawl._emergency_of(g) e)), format('SELECT pawl.set_mode(%L, %L)', g.name, g.mode)
     FROM pawl.guard g WHERE pawl._mode(g) <> g.mode
   UNION ALL
   SELECT 'warning', NULL, NULL, 'restored into another cluster: tokens granted since the backup are unknown here, and fences may be too low',
@@ -129,25 +137,49 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
   SELECT 'error', NULL, NULL, 'fsync is off: an acknowledged advance() does not survive a crash', 'set fsync = on' WHERE current_setting('fsync') = 'off'
 $$;
 
+-- What keeps the guards from doing their work, and what to do about it. Empty: healthy. What was acknowledged is still shown.
+CREATE OR REPLACE FUNCTION pawl.problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN a.guard IS NULL THEN p.severity ELSE 'warning' END, p.guard, p.object,
+         p.problem || coalesce(format(' (acknowledged by %s: %s)', a.login, a.reason), ''), p.fix
+    FROM pawl._problems() p LEFT JOIN pawl.guard g ON g.name = p.guard
+    LEFT JOIN pawl.acknowledged a ON a.guard = g.id AND a.object = coalesce(p.object, '') AND a.problem = p.problem AND p.severity = 'error'
+$$;
+
 -- Puts missing triggers back, and those that a restore left in another state; guards follow their tables. Returns how many.
+-- From then on keys are spelled as they are now.
 CREATE OR REPLACE FUNCTION pawl.repair() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pawl._find_key_types();
-  PERFORM pawl._generate(g) FROM pawl.guard g;
+  RETURN pawl._repair(true);
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl._repair(accept_keys boolean) RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  mended int;
+BEGIN
+  PERFORM set_config('pawl.following', 'on', true);
+  PERFORM pawl._follow_keys(ARRAY(SELECT p.tbl::oid FROM pawl.protected p));
+  PERFORM pawl._note_key(g.id) FROM pawl.guard g
+    WHERE accept_keys OR NOT EXISTS (SELECT FROM pawl.key_part k WHERE k.guard = g.id AND k.home = pawl._home());
+  PERFORM pawl._generate(g) FROM pawl.guard g WHERE g.kind = 'static'
+    OR g.kind <> 'keyed' AND NOT EXISTS (SELECT FROM pawl.protected p WHERE p.guard = g.id AND pawl._broken(g, p.tbl) IS NOT NULL);
   PERFORM pawl._cover_detached();
-  RETURN pawl._follow('{}') + pawl._cover();
+  mended := pawl._follow('{}') + pawl._cover();
+  PERFORM set_config('pawl.following', '', true);
+  RETURN mended;
 END $$;
 
 -- The type of a key may have changed, and older versions did not note it. What cannot be a key any more gets none, and
 -- problems() reports it.
-CREATE OR REPLACE FUNCTION pawl._find_key_types() RETURNS void
+CREATE OR REPLACE FUNCTION pawl._find_key_types(only_guard int) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   p record; found text;
 BEGIN
   FOR p IN SELECT x.tbl, g.id, g.kind, g.key, g.key_type FROM pawl.protected x JOIN pawl.guard g ON g.id = x.guard
-            WHERE g.kind IN ('row', 'by') AND EXISTS (SELECT FROM pg_class c WHERE c.oid = x.tbl) LOOP
+            WHERE g.kind IN ('row', 'by') AND g.id = coalesce(only_guard, g.id) AND EXISTS (SELECT FROM pg_class c WHERE c.oid = x.tbl) LOOP
     BEGIN
       IF p.kind = 'by' THEN found := pawl._key_type_by(p.tbl, p.key);
       ELSE found := (SELECT pawl._key_type_of(a.atttypid, a.attcollation) FROM pg_attribute a WHERE a.attrelid = p.tbl AND a.attname = p.key);

@@ -1,0 +1,321 @@
+-- What a change of tables, types and functions does to guards: they follow, or it is refused, or problems() names it.
+
+-- What the keys of a guard are made of: columns, functions, enums. Noted when the table is protected, because a change of any of them
+-- can spell a key otherwise, and its fence is under the old spelling. Numbers of objects hold in one database of one cluster.
+CREATE OR REPLACE FUNCTION pawl._home() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('%s/%s', (pg_control_system()).system_identifier, d.oid) FROM pg_database d WHERE d.datname = current_database()
+$$;
+
+-- A part as it is now; NULL when it is gone. Of a column by itself the kind of its type counts: 7 is '7' as integer, bigint and
+-- numeric; within an expression all of its type does. Labels may be added to an enum.
+CREATE OR REPLACE FUNCTION pawl._part_now(class oid, obj oid, sub int, computed boolean) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE class
+    WHEN 'pg_class'::regclass THEN
+      (SELECT jsonb_build_object('name', a.attname, 'type', CASE
+                WHEN computed THEN concat_ws(' ', format_type(a.atttypid, a.atttypmod), nullif(a.attcollation, 0))
+                WHEN pawl._key_type_of(a.atttypid, a.attcollation) IN ('smallint', 'integer', 'bigint', 'numeric') THEN 'number'
+                WHEN pawl._key_type_of(a.atttypid, a.attcollation) IN ('text', 'character varying') THEN 'text'
+                ELSE coalesce(pawl._key_type_of(a.atttypid, a.attcollation), 'no key') END)
+         FROM pg_attribute a WHERE a.attrelid = obj AND a.attnum = sub AND NOT a.attisdropped)
+    WHEN 'pg_proc'::regclass THEN
+      (SELECT jsonb_build_object('name', p.oid::regprocedure::text, 'body', md5(concat_ws(' ', p.prosrc, p.probin, p.prosqlbody::text, p.proconfig::text))) FROM pg_proc p WHERE p.oid = obj)
+    ELSE (SELECT jsonb_build_object('name', format_type(obj, NULL), 'labels', jsonb_object_agg(e.oid, e.enumlabel)) FROM pg_enum e WHERE e.enumtypid = obj HAVING count(*) > 0)
+  END
+$$;
+
+-- The type of an expression over a table, and what it is made of. A view is parsed and never run: to plan a query would run
+-- functions that look constant.
+CREATE OR REPLACE FUNCTION pawl._look_at_key(tbl regclass, expression text, OUT type oid, OUT coll oid, OUT parts jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  view text := format('pawl.%I', 'key_of_' || pg_backend_pid()); v oid;
+BEGIN
+  EXECUTE format('CREATE VIEW %s AS SELECT (%s) AS key FROM %s', view, expression, tbl);
+  v := view::regclass;
+  SELECT a.atttypid, a.attcollation INTO type, coll FROM pg_attribute a WHERE a.attrelid = v AND a.attnum = 1;
+  WITH used AS (SELECT DISTINCT d.refclassid, d.refobjid, d.refobjsubid FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+                 WHERE r.ev_class = v AND d.refobjid <> v),
+       found(class, obj, sub) AS (
+         SELECT u.refclassid, u.refobjid, u.refobjsubid FROM used u WHERE u.refclassid = 'pg_proc'::regclass OR u.refclassid = 'pg_class'::regclass AND u.refobjsubid > 0
+         UNION SELECT 'pg_proc'::regclass, o.oprcode, 0 FROM used u JOIN pg_operator o ON u.refclassid = 'pg_operator'::regclass AND o.oid = u.refobjid
+         UNION SELECT 'pg_type'::regclass, t.oid, 0 FROM used u LEFT JOIN pg_attribute a ON u.refclassid = 'pg_class'::regclass AND a.attrelid = u.refobjid AND a.attnum = u.refobjsubid
+                 JOIN pg_type t ON t.typtype = 'e' AND (t.oid = a.atttypid OR u.refclassid = 'pg_type'::regclass AND t.oid = u.refobjid))
+  SELECT coalesce(jsonb_agg(jsonb_build_array(class::bigint, obj::bigint, sub)), '[]') INTO parts FROM found;
+  EXECUTE format('DROP VIEW %s', view);
+EXCEPTION WHEN invalid_table_definition THEN  -- No column can have such a type.
+  type := 'record'::regtype; coll := 0; parts := '[]';
+END $$;
+
+-- Notes what the keys of a guard are made of now. From then on that is how they are spelled.
+CREATE OR REPLACE FUNCTION pawl._note_key(guard_id int) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g pawl.guard; tbl regclass; plain boolean;
+BEGIN
+  SELECT o.* INTO g FROM pawl.guard o WHERE o.id = guard_id;
+  SELECT p.tbl INTO tbl FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl WHERE p.guard = guard_id AND g.kind IN ('row', 'by');
+  IF tbl IS NULL THEN RETURN; END IF;
+  DELETE FROM pawl.key_part k WHERE k.guard = guard_id;
+  plain := EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = tbl AND a.attnum > 0 AND NOT a.attisdropped AND CASE g.kind WHEN 'row' THEN a.attname ELSE quote_ident(a.attname) END = g.key);
+  UPDATE pawl.guard o SET computed = NOT plain WHERE o.id = guard_id AND o.computed IS DISTINCT FROM NOT plain;
+  INSERT INTO pawl.key_part (guard, home, class, obj, sub, noted)
+    SELECT guard_id, pawl._home(), (p ->> 0)::oid, (p ->> 1)::oid, (p ->> 2)::int, n.noted
+      FROM pawl._look_at_key(tbl, CASE g.kind WHEN 'row' THEN quote_ident(g.key) ELSE g.key END) k CROSS JOIN LATERAL jsonb_array_elements(k.parts) p
+           CROSS JOIN LATERAL pawl._part_now((p ->> 0)::oid, (p ->> 1)::oid, (p ->> 2)::int, NOT plain) AS n(noted)
+     WHERE n.noted IS NOT NULL;
+EXCEPTION WHEN undefined_column OR undefined_function OR undefined_object OR undefined_table OR datatype_mismatch THEN
+  NULL;  -- _broken() says so.
+END $$;
+
+-- Parts that are not as they were noted. how: gone, renamed, respelled.
+CREATE OR REPLACE FUNCTION pawl._key_changes() RETURNS TABLE (guard_id int, class oid, obj oid, sub int, was text, now text, how text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT g.id, k.class, k.obj, k.sub, k.noted ->> 'name', n.now ->> 'name',
+         CASE WHEN n.now IS NULL THEN 'gone' WHEN n.now - 'name' @> k.noted - 'name' THEN 'renamed' ELSE 'respelled' END
+    FROM pawl.key_part k JOIN pawl.guard g ON g.id = k.guard AND g.kind IN ('row', 'by')
+         CROSS JOIN LATERAL pawl._part_now(k.class, k.obj, k.sub, coalesce(g.computed, true)) AS n(now)
+   WHERE k.home = pawl._home() AND NOT coalesce(n.now @> k.noted, false) AND EXISTS (SELECT FROM pawl.protected p WHERE p.guard = g.id)
+$$;
+
+-- A table and all below it, foreign tables too.
+CREATE OR REPLACE FUNCTION pawl._all_below(root regclass) RETURNS TABLE (tbl regclass, kind "char")
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  WITH RECURSIVE family(oid) AS (
+    SELECT root::oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN family f ON i.inhparent = f.oid)
+  SELECT c.oid::regclass, c.relkind FROM family f JOIN pg_class c ON c.oid = f.oid
+$$;
+
+-- Why a guard with keys cannot judge writes to its table as that is: its triggers would fail each of them. NULL: it can.
+CREATE OR REPLACE FUNCTION pawl._broken(g pawl.guard, tbl regclass) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  key record;
+BEGIN
+  IF g.kind NOT IN ('row', 'by') OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = tbl) THEN RETURN NULL; END IF;
+  IF g.kind = 'row' AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = tbl AND a.attname = 'pawl_token' AND a.atttypid = 'bigint'::regtype AND NOT a.attisdropped) THEN
+    RETURN 'the column pawl_token, which has the fences, is gone or not a bigint any more';
+  END IF;
+  IF g.kind = 'row' OR NOT pawl._is_computed(g) THEN
+    SELECT a.attname, a.atttypid, a.attcollation INTO key FROM pg_attribute a
+     WHERE a.attrelid = tbl AND NOT a.attisdropped AND CASE g.kind WHEN 'row' THEN a.attname ELSE quote_ident(a.attname) END = g.key;
+    IF key.attname IS NULL THEN RETURN format('its key %s is gone', g.key); END IF;
+    IF g.kind = 'row' AND pawl._key_type_of(key.atttypid, key.attcollation) IS NULL THEN RETURN format('its key %s cannot be one as %s', g.key, key.atttypid::regtype); END IF;
+  ELSIF EXISTS (SELECT FROM pawl._key_changes() c WHERE c.guard_id = g.id AND c.how IN ('gone', 'renamed')) THEN
+    RETURN format('its key %s reads %s', g.key, (SELECT string_agg(format('%s, which is %s', c.was, CASE c.how WHEN 'gone' THEN 'gone' ELSE c.now || ' now' END), ', ')
+                                                   FROM pawl._key_changes() c WHERE c.guard_id = g.id AND c.how IN ('gone', 'renamed')));
+  END IF;
+  IF g.kind = 'by' AND EXISTS (SELECT FROM pawl._all_below(tbl) b WHERE b.kind = 'f') THEN
+    RETURN format('%s is a foreign table, for which no trigger gets the rows of a statement', (SELECT b.tbl FROM pawl._all_below(tbl) b WHERE b.kind = 'f' LIMIT 1));
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- Takes the triggers of a guard from a table and all below it.
+CREATE OR REPLACE FUNCTION pawl._uncover(guard_id int, root regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  t record;
+BEGIN
+  FOR t IN SELECT x.name, x.tbl FROM pawl._own_triggers() x WHERE x.guard_id = _uncover.guard_id AND x.tbl IN (SELECT b.tbl FROM pawl._all_below(root) b) LOOP
+    EXECUTE format('DROP TRIGGER %I ON %s', t.name, t.tbl);
+  END LOOP;
+END $$;
+
+-- Follows a key column to its new name and type, and a table to its new name and owner, which the guard's functions know.
+-- What it cannot follow, _faults() names; a guard that cannot judge any more is taken from its table, or every write would fail.
+CREATE OR REPLACE FUNCTION pawl._follow_keys(changed oid[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  r record; g pawl.guard; renamed text; new_type text;
+BEGIN
+  FOR r IN SELECT o.id, p.tbl FROM pawl.guard o JOIN pawl.protected p ON p.guard = o.id JOIN pg_class c ON c.oid = p.tbl
+            WHERE o.kind IN ('row', 'by') AND (p.tbl::oid = ANY (changed) OR EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = o.id) OR pawl._broken(o, p.tbl) IS NOT NULL) LOOP
+    SELECT o.* INTO STRICT g FROM pawl.guard o WHERE o.id = r.id;
+    SELECT CASE g.kind WHEN 'row' THEN k.now ELSE quote_ident(k.now) END INTO renamed FROM pawl._key_changes() k
+     WHERE k.guard_id = g.id AND k.class = 'pg_class'::regclass AND k.now <> k.was AND g.computed IS FALSE;
+    IF renamed IS NOT NULL THEN
+      UPDATE pawl.guard o SET key = renamed WHERE o.id = g.id;
+      UPDATE pawl.key_part k SET noted = jsonb_set(k.noted, '{name}', to_jsonb(n.now ->> 'name')) FROM pawl._part_now(k.class, k.obj, k.sub, false) AS n(now)
+       WHERE k.guard = g.id AND k.class = 'pg_class'::regclass;
+      INSERT INTO pawl.audit (guard, what, before, after) VALUES (g.name, 'follow', g.key, renamed);
+      RAISE NOTICE 'pawl: the key of the guard % is % now, as % was', g.name, renamed, g.key;
+      g.key := renamed;
+    END IF;
+    IF pawl._broken(g, r.tbl) IS NOT NULL THEN
+      PERFORM pawl._uncover(g.id, r.tbl);
+      CONTINUE;
+    END IF;
+    PERFORM pawl._find_key_types(g.id);
+    PERFORM pawl._note_key(g.id) WHERE NOT EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = g.id);
+    SELECT o.* INTO STRICT g FROM pawl.guard o WHERE o.id = r.id;
+    PERFORM pawl._generate(g);
+  END LOOP;
+END $$;
+
+-- What a change of tables has done to a guard, and _follow() can or cannot mend:
+--   below       a protected table has become a partition or a child: writes through the table above it are not judged
+--   name taken  another table has the name of a protected one, which may be gone
+CREATE OR REPLACE FUNCTION pawl._displaced() RETURNS TABLE (guard_id int, tbl regclass, how text, other regclass)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  WITH RECURSIVE above(tbl, oid) AS (
+    SELECT p.tbl, p.tbl::oid FROM pawl.protected p UNION SELECT a.tbl, i.inhparent FROM above a JOIN pg_inherits i ON i.inhrelid = a.oid)
+  SELECT p.guard, p.tbl, 'below', a.oid::regclass
+    FROM above a JOIN pawl.protected p ON p.tbl = a.tbl
+   WHERE a.oid <> a.tbl AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = a.oid)
+     AND NOT EXISTS (SELECT FROM pawl.protected o WHERE o.tbl = a.oid AND o.guard = p.guard)
+  UNION ALL
+  SELECT p.guard, p.tbl, 'name taken', c.oid::regclass
+    FROM pawl.protected p JOIN pg_class c ON c.oid = to_regclass(p.named) AND c.relkind IN ('r', 'p')
+   WHERE c.oid <> p.tbl
+     AND NOT EXISTS (SELECT FROM pawl.protected o WHERE o.tbl = c.oid AND o.guard = p.guard)
+     AND NOT EXISTS (SELECT FROM pawl._family(c.oid) f WHERE f.tbl = p.tbl)
+$$;
+
+-- Puts the guard where the tables have gone: on the root above a protected table, and on a table that took its name.
+-- Returns how many it has followed. What it cannot follow is refused by a guard that refuses anything, when this very
+-- change (`changed`: the tables it names) is to blame; otherwise it warns, and problems() reports it.
+CREATE OR REPLACE FUNCTION pawl._follow(changed oid[]) RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  d record; g pawl.guard; why text; followed int := 0;
+BEGIN
+  FOR d IN SELECT x.*, p.named FROM pawl._displaced() x JOIN pawl.protected p ON p.tbl = x.tbl ORDER BY x.how LOOP
+    SELECT * INTO STRICT g FROM pawl.guard WHERE id = d.guard_id;
+    why := pawl._follow_one(g, d.tbl, d.how, d.other);
+    IF why IS NULL THEN
+      followed := followed + 1;
+      RAISE NOTICE 'pawl: % is under the guard % now, as % was', d.other, g.name, d.named;
+    ELSIF pawl._mode(g) IN ('canary', 'enforce')
+          AND EXISTS (SELECT FROM unnest(changed) c WHERE c = d.tbl OR c IN (SELECT f.tbl FROM pawl._family(d.other) f)) THEN
+      RAISE EXCEPTION 'pawl: writes to % would not be judged by the guard % any more: %', d.other, g.name, why
+        USING ERRCODE = '55000', HINT = format('In one transaction: SELECT pawl.unprotect(%L); this change; SELECT pawl.protect(the table to '
+                                               'be guarded, guard => %L, …).', d.tbl, g.name);
+    ELSE
+      RAISE WARNING 'pawl: writes to % are not judged by the guard %: %', d.other, g.name, why;
+    END IF;
+  END LOOP;
+  RETURN followed;
+END $$;
+
+-- Returns why not, or NULL.
+CREATE OR REPLACE FUNCTION pawl._follow_one(g pawl.guard, tbl regclass, how text, other regclass) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  gone boolean := NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = tbl);
+BEGIN
+  IF EXISTS (SELECT FROM pawl.protected p WHERE p.tbl = other) THEN RETURN 'it is under another guard'; END IF;
+  IF how = 'name taken' AND g.kind = 'row' AND gone THEN RETURN 'the fences in the rows are gone with their table'; END IF;
+  IF how = 'name taken' AND g.kind <> 'static' AND NOT gone THEN RETURN format('it has one table, %s', tbl); END IF;
+  PERFORM pawl._insist_on_table(other);
+  IF g.kind = 'row' THEN PERFORM pawl._prepare_row(other, g.key); END IF;
+  IF g.kind = 'by' AND pawl._key_type_by(other, g.key) <> g.key_type THEN RETURN format('its key %s is of another type', g.key); END IF;
+  IF how = 'below' OR gone THEN DELETE FROM pawl.protected p WHERE p.tbl = _follow_one.tbl; END IF;
+  INSERT INTO pawl.protected (tbl, guard, named) VALUES (other, g.id, pawl._name_of(other));
+  PERFORM pawl._note_key(g.id);
+  PERFORM pawl._generate(o) FROM pawl.guard o WHERE o.id = g.id;
+  PERFORM pawl._cover(other);
+  INSERT INTO pawl.audit (guard, what, before, after) VALUES (g.name, 'follow', tbl::text, other::text);
+  RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+  RETURN SQLERRM;
+END $$;
+
+-- BEFORE triggers that fire after the row trigger of a guard (they fire by name), and may change what it has judged.
+CREATE OR REPLACE FUNCTION pawl._late_triggers() RETURNS TABLE (guard_id int, root regclass, tbl regclass, name name, trigger oid)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT g.id, p.tbl, f.tbl, x.tgname, x.oid
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind = 'row'
+         CROSS JOIN LATERAL pawl._family(p.tbl) f
+         JOIN pg_trigger x ON x.tgrelid = f.tbl AND x.tgname > 'zzz_pawl_guard' AND NOT x.tgisinternal AND x.tgenabled <> 'D'
+              AND (x.tgtype & 1) <> 0 AND (x.tgtype & 2) <> 0 AND (x.tgtype & 20) <> 0  -- ROW, BEFORE, INSERT or UPDATE
+$$;
+
+-- What keeps a guard from judging all writes although its triggers are in their places. root: the protected table; cause: another object that is to
+-- blame.
+CREATE OR REPLACE FUNCTION pawl._faults() RETURNS TABLE (guard_id int, root regclass, object text, cause oid, problem text, fix text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT l.guard_id, l.root, l.tbl::text, l.trigger, format('the trigger %s fires after the guard, and can change what it has judged', l.name),
+         format('ALTER TRIGGER %I ON %s RENAME TO a name that sorts before zzz_pawl_guard', l.name, l.tbl)
+    FROM pawl._late_triggers() l
+  UNION ALL
+  SELECT g.id, p.tbl, p.tbl::text, NULL, 'writes are not judged: ' || b.why, format('SELECT pawl.unprotect(%L), then protect it as it is now', p.tbl)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard CROSS JOIN LATERAL pawl._broken(g, p.tbl) AS b(why) WHERE b.why IS NOT NULL
+  UNION ALL
+  SELECT g.id, p.tbl, p.tbl::text, k.obj, format('%s has changed since the table was protected: keys may be spelled otherwise, and have no fence under the new spelling', k.was),
+         'advance the resources to a token of a new lease, then SELECT pawl.repair()'
+    FROM pawl._key_changes() k JOIN pawl.guard g ON g.id = k.guard_id JOIN pawl.protected p ON p.guard = g.id
+   WHERE k.how = 'respelled' AND pawl._broken(g, p.tbl) IS NULL
+  UNION ALL
+  SELECT g.id, p.tbl, f.tbl::text, i.inhparent, format('is a child of %s, too: writes through that are not judged', i.inhparent::regclass),
+         format('SELECT pawl.protect(%L, guard => %L), or ALTER TABLE %s NO INHERIT %s', i.inhparent::regclass, g.name, f.tbl, i.inhparent::regclass)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind IN ('static', 'by') CROSS JOIN LATERAL pawl._family(p.tbl) f
+         JOIN pg_inherits i ON i.inhrelid = f.tbl AND f.tbl <> p.tbl
+   WHERE NOT EXISTS (SELECT FROM pawl.protected o CROSS JOIN LATERAL pawl._family(o.tbl) x WHERE o.guard = g.id AND x.tbl = i.inhparent)
+  UNION ALL
+  SELECT g.id, p.tbl, b.tbl::text, b.tbl, 'is a foreign table: writes straight into it, or at its own server, are not judged', format('detach %s', b.tbl)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard CROSS JOIN LATERAL pawl._all_below(p.tbl) b WHERE b.kind = 'f'
+$$;
+
+CREATE OR REPLACE FUNCTION pawl._is_acknowledged(guard_id int, object text, problem text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT EXISTS (SELECT FROM pawl.acknowledged a WHERE a.guard = guard_id AND a.object = coalesce(_is_acknowledged.object, '') AND a.problem = _is_acknowledged.problem)
+$$;
+
+-- A guard that refuses anything refuses a change that would let writes pass it; others warn. any_object: what it drops is not named.
+CREATE OR REPLACE FUNCTION pawl._insist_on_no_fault(changed oid[], any_object boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  f record;
+BEGIN
+  FOR f IN SELECT x.*, g.name AS guard, pawl._mode(g) AS mode FROM pawl._faults() x JOIN pawl.guard g ON g.id = x.guard_id
+            WHERE (any_object AND EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = x.guard_id AND k.how = 'gone') OR x.cause = ANY (changed) OR EXISTS (SELECT FROM pawl._all_below(x.root) b WHERE b.tbl = ANY (changed)))
+              AND NOT pawl._is_acknowledged(x.guard_id, x.object, x.problem) LOOP
+    IF f.mode IN ('canary', 'enforce') THEN
+      RAISE EXCEPTION 'pawl: this change would let writes pass the guard %: %: %', f.guard, f.object, f.problem USING ERRCODE = '55000', HINT = f.fix || '.';
+    END IF;
+    RAISE WARNING 'pawl: the guard % cannot refuse writes as it is: %: %', f.guard, f.object, f.problem USING HINT = f.fix || '.';
+  END LOOP;
+END $$;
+
+-- A detached partition stays guarded. It loses the row trigger that PostgreSQL has copied to it; and a guard with one fence
+-- can have it as a table of its own, until it is dropped.
+CREATE OR REPLACE FUNCTION pawl._cover_detached() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  DELETE FROM pawl.protected p WHERE p.detached AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p.tbl);
+  INSERT INTO pawl.protected (tbl, guard, named, detached)
+    SELECT DISTINCT x.tbl, g.id, pawl._name_of(x.tbl), true FROM pawl._own_triggers() x JOIN pawl.guard g ON g.id = x.guard_id AND g.kind = 'static'
+     WHERE NOT EXISTS (SELECT FROM pawl.protected p CROSS JOIN LATERAL pawl._family(p.tbl) f WHERE p.guard = g.id AND f.tbl = x.tbl)
+       AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = x.tbl) ON CONFLICT DO NOTHING;
+  PERFORM pawl._put_trigger(o.guard_id, o.tbl, t.name, t.events, t.how)
+    FROM (SELECT DISTINCT x.guard_id, x.tbl FROM pawl._own_triggers() x) o JOIN pawl.guard g ON g.id = o.guard_id AND g.kind = 'row'
+         CROSS JOIN LATERAL pawl._triggers(g) t
+   WHERE NOT EXISTS (SELECT FROM pawl.protected p CROSS JOIN LATERAL pawl._family(p.tbl) f WHERE p.guard = g.id AND f.tbl = o.tbl)
+     AND NOT EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = o.tbl AND x.tgname = t.name);
+END $$;
+
+-- After each change of tables, triggers, types and functions, where the installer may create event triggers: new and attached
+-- partitions get their triggers at once, guards follow their tables and keys, and what would get behind a guard is refused. Only
+-- what is missing is added: an owner who disables a trigger means it, and problems() reports it.
+CREATE OR REPLACE FUNCTION pawl._on_ddl() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  changed oid[];
+BEGIN
+  IF current_setting('pawl.installing_version', true) <> '' THEN RETURN; END IF;  -- Half of it is not there yet.
+  IF current_setting('pawl.following', true) = 'on' THEN RETURN; END IF;  -- What follows changes tables, too.
+  changed := ARRAY(SELECT d.objid FROM pg_event_trigger_ddl_commands() d
+                   UNION SELECT c.oid FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON d.classid = 'pg_namespace'::regclass AND c.relnamespace = d.objid AND c.relkind IN ('r', 'p'));
+  IF TG_TAG ~ ' (FUNCTION|ROUTINE|TYPE)$' AND TG_TAG !~ '^DROP ' AND NOT EXISTS (SELECT FROM pawl.key_part k WHERE k.obj = ANY (changed)) THEN RETURN; END IF;
+  IF NOT EXISTS (SELECT FROM pawl.protected) THEN RETURN; END IF;
+  PERFORM set_config('pawl.following', 'on', true);
+  PERFORM pawl._follow_keys(changed);
+  PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how)
+     FROM pawl._protected_above(changed) root CROSS JOIN LATERAL pawl._coverage(root) c WHERE c.enabled IS NULL AND c.tbl <> c.root;
+  PERFORM pawl._follow(changed);
+  PERFORM pawl._cover_detached();
+  PERFORM pawl._insist_on_no_fault(changed, TG_TAG ~ '^DROP ');
+  PERFORM set_config('pawl.following', '', true);
+END $$;

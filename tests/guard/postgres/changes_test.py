@@ -1,0 +1,337 @@
+"""What a change of names, keys, types, functions, triggers and owners does to a guard. One that
+refuses follows it or refuses it; one that observes follows it, or problems() names what happened,
+and no write fails."""
+
+from orders_case import OrdersCase
+from pawltest import postgres
+from pawltest.postgres import rows
+
+TOUCH = "UPDATE orders SET n = n + 1 WHERE id = 1"
+FOREIGN = """
+CREATE EXTENSION IF NOT EXISTS file_fdw;
+CREATE SERVER IF NOT EXISTS files FOREIGN DATA WRAPPER file_fdw;
+CREATE FOREIGN TABLE far (id int NOT NULL, n int) SERVER files OPTIONS (filename '/dev/null');
+CREATE TABLE parts (id int NOT NULL, n int) PARTITION BY RANGE (id);
+CREATE TABLE near PARTITION OF parts FOR VALUES FROM (0) TO (10);
+"""
+ATTACH = "ALTER TABLE parts ATTACH PARTITION far FOR VALUES FROM (10) TO (20)"
+
+
+class Changes(OrdersCase):
+    def guard(self, mode="enforce", **how):
+        """Protects orders, with the fence of order 1 at 34."""
+        self.protect(mode=mode, require_token=False, **how)
+        self.sql("SELECT pawl.advance(%s, 34)", "orders:1" if how else "orders")
+
+    def one_transaction(self, *statements):
+        with self.connect() as db:
+            for statement in statements:
+                rows(db, statement)
+
+    def assertStale(self, sql=TOUCH):
+        self.assertRefused("PW002", self.carrying, 33, sql)
+
+    def assertProblem(self, text, object_="public.orders"):
+        found = [p for p in self.problems() if p[0] == "error"]
+        self.assertEqual([p[1:3] for p in found], [("orders", object_)])
+        self.assertIn(text, found[0][3])
+        self.assertRefused("55000", self.sql, "SELECT pawl.set_mode('orders', 'enforce')")
+
+    def assertNoProblem(self):
+        self.assertEqual(self.problems(), [])
+
+
+class Names(Changes):
+    NEW = "CREATE TABLE orders_new (LIKE orders INCLUDING ALL)"
+    FILL = "INSERT INTO orders_new SELECT * FROM orders"
+
+    def test_a_guard_follows_a_table_that_is_dropped_and_replaced_in_one_transaction(self):
+        for how in ({}, {"by": "customer"}):
+            with self.subTest(how=how):
+                self.guard(**how)
+                self.sql(self.NEW)
+                self.sql(self.FILL)
+                self.one_transaction("DROP TABLE orders", "ALTER TABLE orders_new RENAME TO orders")
+                self.assertStale()
+                self.assertNoProblem()
+                self.sql("SELECT pawl.unprotect('orders')")
+                self.sql("SELECT pawl.drop_guard('orders')")
+
+    def test_fences_in_rows_do_not_go_unnoticed_with_their_table(self):
+        self.guard(key="id")
+        self.sql(self.NEW)
+        error = self.assertRefused(
+            "55000",
+            self.one_transaction,
+            "DROP TABLE orders",
+            "ALTER TABLE orders_new RENAME TO orders",
+        )
+        self.assertIn("the fences in the rows are gone", error.diag.message_primary)
+        self.assertStale()
+
+    def test_a_guard_follows_a_schema_that_takes_the_name_of_another(self):
+        self.sql("CREATE SCHEMA shop; ALTER TABLE orders SET SCHEMA shop")
+        self.sql("CREATE SCHEMA shop_new; CREATE TABLE shop_new.orders (LIKE shop.orders)")
+        self.sql("INSERT INTO shop_new.orders SELECT * FROM shop.orders")
+        self.protect(table="shop.orders", require_token=False)
+        self.sql("SELECT pawl.advance('shop.orders', 34)")
+        self.one_transaction(
+            "ALTER SCHEMA shop RENAME TO shop_old", "ALTER SCHEMA shop_new RENAME TO shop"
+        )
+        stale = "UPDATE shop.orders SET n = 1"
+        setting = "pawl.token.shop.orders"
+        self.assertRefused("PW002", self.carrying, 33, stale, setting=setting)
+        self.assertNoProblem()
+
+    def test_a_guard_follows_a_table_that_alter_index_has_renamed(self):
+        self.guard()
+        self.sql(self.NEW)
+        self.sql(self.FILL)
+        self.one_transaction(
+            "ALTER INDEX orders RENAME TO orders_old", "ALTER INDEX orders_new RENAME TO orders"
+        )
+        self.assertStale()
+
+    def test_a_renamed_table_with_a_fence_per_row_can_be_used(self):
+        self.guard(key="id")
+        self.sql("ALTER TABLE orders RENAME TO sales")
+        for token in (34, 35):
+            self.under(token, "UPDATE sales SET n = 1 WHERE id = 1", resource="orders:1")
+
+    def test_a_second_parent_is_refused_unless_it_is_guarded_too(self):
+        for how in ({}, {"by": "customer"}):
+            with self.subTest(how=how):
+                self.guard(**how)
+                self.sql("CREATE TABLE child () INHERITS (orders)")
+                self.sql("CREATE TABLE parent (id int NOT NULL, customer int, n int NOT NULL)")
+                add = "ALTER TABLE child INHERIT parent"
+                error = self.assertRefused("55000", self.sql, add)
+                self.assertIn("is a child of public.parent, too", error.diag.message_primary)
+                self.sql("SELECT pawl.set_mode('orders', 'observe')")
+                self.sql(add)
+                self.assertProblem("is a child of public.parent, too", "public.child")
+                self.sql("DROP TABLE child; DROP TABLE parent")
+                self.sql("SELECT pawl.unprotect('orders')")
+                self.sql("SELECT pawl.drop_guard('orders')")
+
+    def test_a_detached_partition_is_a_table_of_its_guard(self):
+        self.sql("CREATE TABLE parts (id int NOT NULL, n int) PARTITION BY RANGE (id)")
+        self.sql("CREATE TABLE part_a PARTITION OF parts FOR VALUES FROM (0) TO (10)")
+        self.protect(table="parts")
+        self.sql("ALTER TABLE parts DETACH PARTITION part_a")
+        self.assertEqual(self.status("parts")["tables"], ["public.part_a", "public.parts"])
+        self.assertRefused("PW001", self.write, "INSERT INTO part_a VALUES (1)")
+        self.assertNoProblem()
+        self.sql("DROP TABLE part_a")
+        self.assertNoProblem()
+
+
+class ForeignTables(Changes):
+    def setUp(self):
+        super().setUp()
+        self.cluster.psql(FOREIGN, self.db)
+
+    def test_a_foreign_partition_is_refused(self):
+        self.protect(table="parts")
+        error = self.assertRefused("55000", self.sql, ATTACH)
+        self.assertIn("far: is a foreign table", error.diag.message_primary)
+
+    def test_a_foreign_partition_keeps_a_guard_from_enforcing_until_it_is_acknowledged(self):
+        self.protect(table="parts", mode="observe", require_token=False)
+        self.sql(ATTACH)
+        self.assertRefused("55000", self.sql, "SELECT pawl.set_mode('parts', 'enforce')")
+        self.sql("SELECT pawl.acknowledge('parts', 'nobody writes there')")
+        self.sql("SELECT pawl.set_mode('parts', 'enforce')")
+        ((severity, _, object_, problem),) = self.problems()
+        self.assertEqual((severity, object_), ("warning", "public.far"))
+        self.assertIn("(acknowledged by postgres: nobody writes there)", problem)
+        self.sql("ALTER TABLE parts ALTER n SET DEFAULT 1")  # Not refused for what is known.
+
+    def test_a_foreign_partition_fails_no_write_under_an_observing_guard(self):
+        self.protect(table="parts", mode="observe", require_token=False, by="n")
+        self.sql(ATTACH)
+        self.write("INSERT INTO parts VALUES (1, 1)")
+        self.write("UPDATE parts SET n = 2 WHERE id = 1")
+        self.assertIn("is a foreign table", self.problems()[0][3])
+        self.sql("SELECT pawl.unprotect('parts')")
+        self.assertRefused(
+            "0A000", self.sql, "SELECT pawl.protect('parts', by => 'n', guard => 'other')"
+        )
+
+
+class Keys(Changes):
+    def test_a_guard_follows_its_key_to_a_new_name_and_a_wider_type(self):
+        for how in ({"key": "id"}, {"by": "id"}):
+            with self.subTest(how=how):
+                self.guard(**how)
+                self.sql("ALTER TABLE orders ALTER id TYPE numeric(10, 2)")
+                self.assertStale()
+                self.sql("ALTER TABLE orders ALTER id TYPE int")
+                self.sql("ALTER TABLE orders RENAME id TO number")
+                self.assertStale("UPDATE orders SET n = 1 WHERE number = 1")
+                self.under(
+                    34, "UPDATE orders SET n = 1 WHERE number = 1", resource="orders:1"
+                )
+                self.assertNoProblem()
+                self.sql("ALTER TABLE orders RENAME number TO id")
+                self.sql("SELECT pawl.unprotect('orders')")
+                self.sql("SELECT pawl.drop_guard('orders')")
+
+    def test_a_change_that_spells_keys_otherwise_is_refused(self):
+        self.cluster.psql(
+            """
+            CREATE TYPE colour AS ENUM ('red', 'green');
+            CREATE FUNCTION public.region(int) RETURNS text LANGUAGE sql AS $$ SELECT 'r' || $1 $$;
+            ALTER TABLE orders ADD paint colour NOT NULL DEFAULT 'red';
+            """,
+            self.db,
+        )
+        replaced = (
+            "CREATE OR REPLACE FUNCTION public.region(int) RETURNS text LANGUAGE sql "
+            "AS $$ SELECT 'R' || $1 $$"
+        )
+        for how, key, harmless, change, undo in (
+            (
+                "paint",
+                "red",
+                "ALTER TYPE colour ADD VALUE IF NOT EXISTS 'blue'",
+                "ALTER TYPE colour RENAME VALUE 'red' TO 'rot'",
+                "ALTER TYPE colour RENAME VALUE 'rot' TO 'red'",
+            ),
+            (
+                "customer",
+                "1",
+                "ALTER TABLE orders ALTER customer TYPE bigint",
+                "ALTER TABLE orders ALTER customer TYPE text USING 'c' || customer",
+                "ALTER TABLE orders ALTER customer TYPE int USING substr(customer, 2)::int",
+            ),
+            (
+                "customer || '-' || id",
+                "1-1",
+                "ALTER TABLE orders ALTER n TYPE bigint",
+                "ALTER TABLE orders ALTER customer TYPE numeric(10, 2)",
+                "ALTER TABLE orders ALTER customer TYPE int",
+            ),
+            (
+                "public.region(customer)",
+                "r1",
+                "CREATE FUNCTION public.other(int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+                replaced,
+                replaced.replace("'R'", "'r'"),
+            ),
+        ):
+            with self.subTest(how):
+                self.sql("ALTER TABLE orders ALTER customer DROP DEFAULT")
+                self.protect(require_token=False, by=how)
+                self.sql("SELECT pawl.advance(%s, 34)", f"orders:{key}")
+                self.sql(harmless)
+                self.assertNoProblem()
+                error = self.assertRefused("55000", self.sql, change)
+                self.assertIn("has changed since the table was protected", str(error))
+                self.assertStale()
+                self.sql("SELECT pawl.set_mode('orders', 'observe')")
+                self.sql(change)
+                self.write()
+                self.assertProblem("has changed since the table was protected")
+                self.sql("SELECT pawl.repair()")
+                self.assertNoProblem()
+                self.sql(undo)
+                self.sql("SELECT pawl.unprotect('orders')")
+                self.sql("SELECT pawl.drop_guard('orders')")
+
+    def test_a_key_that_is_dropped_is_refused_or_fails_no_write(self):
+        for how, change in (
+            ({"key": "id"}, "ALTER TABLE orders DROP COLUMN id"),
+            ({"key": "id"}, "ALTER TABLE orders DROP COLUMN pawl_token"),
+            ({"by": "customer"}, "ALTER TABLE orders DROP COLUMN customer"),
+            ({"by": "customer % 2"}, "ALTER TABLE orders RENAME customer TO buyer"),
+            ({"by": "public.f(customer)"}, "DROP FUNCTION public.f"),
+        ):
+            with self.subTest(how=how, change=change):
+                self.sql("DROP TABLE orders")
+                self.cluster.psql(
+                    "CREATE TABLE orders (id int PRIMARY KEY, customer int, n int); "
+                    "INSERT INTO orders VALUES (1, 1, 1); DROP FUNCTION IF EXISTS public.f; "
+                    "CREATE FUNCTION public.f(int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+                    self.db,
+                )
+                self.protect(require_token=False, **how)
+                error = self.assertRefused("55000", self.sql, change)
+                self.assertIn("writes are not judged: ", error.diag.message_primary)
+                self.sql("SELECT pawl.set_mode('orders', 'observe')")
+                self.sql(change)
+                self.write("UPDATE orders SET n = n + 1")
+                self.assertProblem("writes are not judged: ")
+                self.sql("SELECT pawl.unprotect('orders')")
+                self.sql("SELECT pawl.drop_guard('orders')")
+
+    def test_a_key_of_any_length_fails_no_write_and_has_its_fence(self):
+        self.sql("CREATE TABLE docs (id int PRIMARY KEY, name text)")
+        for mode in ("observe", "enforce"):
+            self.protect(table="docs", mode=mode, require_token=False, by="name")
+            db = self.connect()
+            rows(db, "SET LOCAL pawl.token.docs = 34")
+            rows(db, "INSERT INTO docs SELECT 1, string_agg(md5(i::text), '') FROM "
+                     "generate_series(1, 1000) i")
+            db.commit()
+            rows(db, "SET LOCAL pawl.token.docs = 33")
+            if mode == "enforce":
+                self.assertRefused("PW002", rows, db, "UPDATE docs SET id = 2")
+                db.rollback()
+                name = self.value("SELECT name FROM docs")
+                self.assertEqual(self.fence(f"docs:{name}"), 34)
+            db.rollback()
+            self.sql("SELECT pawl.unprotect('docs')")
+            self.sql("SELECT pawl.drop_guard('docs'); ")
+            self.sql("TRUNCATE docs")
+
+
+class TriggersAndOwners(Changes):
+    LATE = """
+    CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+    CREATE TRIGGER zzzz BEFORE UPDATE ON {0} FOR EACH ROW EXECUTE FUNCTION late();
+    """
+
+    def test_a_trigger_behind_the_guard_is_refused_when_it_is_enabled(self):
+        self.cluster.psql(self.LATE.format("orders"), self.db)
+        self.sql("ALTER TABLE orders DISABLE TRIGGER zzzz")
+        self.guard(key="id")
+        error = self.assertRefused("55000", self.sql, "ALTER TABLE orders ENABLE TRIGGER zzzz")
+        self.assertIn("the trigger zzzz fires after the guard", error.diag.message_primary)
+
+    def test_a_trigger_behind_the_guard_is_refused_when_it_comes_with_a_partition(self):
+        self.sql("CREATE TABLE parts (id int PRIMARY KEY, n int) PARTITION BY RANGE (id)")
+        self.protect(table="parts", key="id")
+        self.sql("CREATE TABLE part_a (LIKE parts INCLUDING ALL)")
+        self.cluster.psql(self.LATE.format("part_a"), self.db)
+        attach = "ALTER TABLE parts ATTACH PARTITION part_a FOR VALUES FROM (0) TO (10)"
+        self.assertRefused("55000", self.sql, attach)
+        self.sql("ALTER TRIGGER zzzz ON part_a RENAME TO early")
+        self.sql(attach)
+
+    def test_a_table_with_such_a_trigger_is_not_put_under_enforce_at_once(self):
+        self.cluster.psql(self.LATE.format("orders"), self.db)
+        self.assertRefused(
+            "55000", self.sql, "SELECT pawl.protect('orders', key => 'id', mode => 'enforce')"
+        )
+
+    def test_a_new_owner_can_make_partitions(self):
+        self.cluster.psql(
+            """
+            DO $$ BEGIN IF to_regrole('seller') IS NULL THEN CREATE ROLE seller LOGIN; END IF; END $$;
+            GRANT CREATE ON SCHEMA public TO seller;
+            CREATE TABLE parts (id int PRIMARY KEY, n int) PARTITION BY RANGE (id);
+            """,
+            self.db,
+        )
+        self.protect(table="parts", mode="observe", require_token=False, key="id")
+        self.sql("ALTER TABLE parts OWNER TO seller")
+        seller = self.connect(user="seller", autocommit=True)
+        rows(seller, "CREATE TABLE part_a PARTITION OF parts FOR VALUES FROM (0) TO (10)")
+        rows(seller, "INSERT INTO parts VALUES (1, 1)")
+        rows(seller, "UPDATE part_a SET n = 2")
+        self.assertNoProblem()
+
+
+if __name__ == "__main__":
+    postgres.main()
