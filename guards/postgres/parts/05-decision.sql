@@ -39,16 +39,68 @@ CREATE OR REPLACE FUNCTION pawl._lock_shared(g pawl.guard, wait boolean) RETURNS
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF pg_try_advisory_xact_lock_shared(g.lock_key) THEN RETURN true; END IF;
-  IF wait THEN PERFORM pg_advisory_xact_lock_shared(g.lock_key); END IF;
-  RETURN wait;
+  RETURN wait AND pawl._wait_for_lock(g.id, g.lock_key, true);
 END $$;
 
 CREATE OR REPLACE FUNCTION pawl._lock_exclusive(g pawl.guard, wait boolean) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF pg_try_advisory_xact_lock(g.lock_key) THEN RETURN true; END IF;
-  IF wait THEN PERFORM pg_advisory_xact_lock(g.lock_key); END IF;
-  RETURN wait;
+  RETURN wait AND pawl._wait_for_lock(g.id, g.lock_key, false);
+END $$;
+
+-- The passage lock (7295, guard), shared: see _decide().
+CREATE OR REPLACE FUNCTION pawl._enter(guard_id int) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT pg_try_advisory_xact_lock_shared(7295, guard_id) THEN PERFORM pawl._wait_for_lock(guard_id, NULL, true); END IF;
+END $$;
+
+-- Sessions that hold an advisory lock of a guard and do not use the guard: any role can take any advisory lock. Who got it by way of the
+-- guard has looked at something in the schema pawl in the same transaction, and holds that lock, too.
+CREATE OR REPLACE FUNCTION pawl._intruders(class oid, obj oid, subid int) RETURNS TABLE (pid int, who text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT l.pid, format('pid=%s role=%s application_name=%L', l.pid, a.usename, a.application_name)
+    FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database() JOIN pg_stat_activity a ON a.pid = l.pid
+   WHERE l.locktype = 'advisory' AND l.granted AND l.classid = class AND l.objid = obj AND l.objsubid = subid AND l.pid <> pg_backend_pid()
+     AND NOT EXISTS (SELECT FROM pg_locks r JOIN pg_class c ON c.oid = r.relation AND c.relnamespace = 'pawl'::regnamespace
+                      WHERE r.pid = l.pid AND r.locktype = 'relation' AND r.database = l.database)
+$$;
+
+-- Waits for an advisory lock of a guard (`key` NULL: the passage lock), no longer than lock_timeout, and not for intruders. Where
+-- nothing is refused it goes on without; false says so.
+CREATE OR REPLACE FUNCTION pawl._wait_for_lock(guard_id int, key bigint, shared boolean) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  most int := (SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout');
+  enough int := 2 * (SELECT setting::int FROM pg_settings WHERE name = 'deadlock_timeout');  -- So that deadlocks are found.
+  start timestamptz := clock_timestamp();
+  slice int := 100; waited int := 0; intruders text; g pawl.guard;
+BEGIN
+  LOOP
+    BEGIN
+      PERFORM set_config('lock_timeout', CASE WHEN most > 0 THEN least(slice, greatest(most - waited, 1)) ELSE slice END::text, true);
+      IF key IS NULL THEN PERFORM pg_advisory_xact_lock_shared(7295, guard_id);
+      ELSIF shared THEN PERFORM pg_advisory_xact_lock_shared(key);
+      ELSE PERFORM pg_advisory_xact_lock(key);
+      END IF;
+      PERFORM set_config('lock_timeout', most::text, true);
+      RETURN true;
+    EXCEPTION WHEN lock_not_available THEN
+      waited := extract(epoch FROM clock_timestamp() - start) * 1000;
+      SELECT string_agg(i.who, '; ') INTO intruders
+        FROM pawl._intruders(CASE WHEN key IS NULL THEN 7295::oid ELSE ((key >> 32) & 4294967295)::oid END,
+                             CASE WHEN key IS NULL THEN guard_id::oid ELSE (key & 4294967295)::oid END, CASE WHEN key IS NULL THEN 2 ELSE 1 END) i;
+      IF intruders IS NULL AND most > 0 AND waited >= most THEN RAISE; END IF;
+    END;
+    IF intruders IS NOT NULL THEN
+      SELECT o.* INTO g FROM pawl.guard o WHERE o.id = guard_id;
+      IF pawl._mode(g) NOT IN ('canary', 'enforce') THEN RETURN false; END IF;
+      RAISE EXCEPTION 'pawl: a session that does not use the guard % holds its lock', g.name
+        USING ERRCODE = 'PW007', DETAIL = intruders, HINT = 'It called pg_advisory_lock(), or a function like it, with the number of this lock. SELECT pg_terminate_backend(pid) ends it.';
+    END IF;
+    slice := least(2 * slice, greatest(enough, 2000));
+  END LOOP;
 END $$;
 
 -- Moves a static fence. Only under the exclusive lock, and only upwards.
@@ -265,7 +317,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g pawl.guard; enforced boolean; refusable boolean; raised boolean;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(7295, guard_id);
+  IF NOT pg_try_advisory_xact_lock_shared(7295, guard_id) THEN PERFORM pawl._enter(guard_id); END IF;
   SELECT * INTO g FROM pawl.guard WHERE id = guard_id;
   IF g.id IS NULL THEN
     PERFORM pawl._insist_on_younger_guard(guard_id);

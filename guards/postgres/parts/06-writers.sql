@@ -145,7 +145,7 @@ BEGIN
   IF carry OR g.kind = 'row' THEN PERFORM pawl._carry(g, key, token::text); END IF;
   IF NOT pawl._may_raise_here(g, pawl._resource(g, key)) THEN RETURN pawl._verdict(token, pawl._fence(g, key), g.max_step); END IF;
   IF g.kind = 'row' THEN
-    PERFORM pg_advisory_xact_lock_shared(7295, g.id);  -- Before the row: a stricter policy must not come in between.
+    PERFORM pawl._enter(g.id);  -- Before the row: a stricter policy must not come in between.
     SELECT * INTO STRICT g FROM pawl.guard o WHERE o.id = g.id;
     verdict := (pawl._admit_row(g, key, token, op, coalesce(pawl._enforced(g, pawl._resource(g, key)), true))).verdict;
   ELSE

@@ -22,7 +22,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._may_hold(guard_id int, key text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(7295, guard_id);  -- As _decide() does: then the policy stays.
+  PERFORM pawl._enter(guard_id);  -- As _decide() does: then the policy stays.
   RETURN coalesce((SELECT pawl._enforced(g, pawl._resource(g, _may_hold.key)) FROM pawl.guard g WHERE g.id = guard_id), false);
 END $$;
 
@@ -129,7 +129,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g pawl.guard; tbl regclass; fence bigint; admitted bigint; enforced boolean;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(7295, guard_id);
+  PERFORM pawl._enter(guard_id);
   SELECT * INTO g FROM pawl.guard WHERE id = guard_id;
   IF g.id IS NULL THEN
     PERFORM pawl._insist_on_younger_guard(guard_id);

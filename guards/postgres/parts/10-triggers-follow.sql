@@ -137,7 +137,7 @@ BEGIN
      WHERE k.guard_id = g.id AND k.class = 'pg_class'::regclass AND k.now <> k.was AND g.computed IS FALSE;
     IF renamed IS NOT NULL THEN
       UPDATE pawl.guard o SET key = renamed WHERE o.id = g.id;
-      UPDATE pawl.key_part k SET noted = jsonb_set(k.noted, '{name}', to_jsonb(n.now ->> 'name')) FROM pawl._part_now(k.class, k.obj, k.sub, false) AS n(now)
+      UPDATE pawl.key_part k SET noted = k.noted || jsonb_build_object('name', pawl._part_now(k.class, k.obj, k.sub, false) ->> 'name')
        WHERE k.guard = g.id AND k.class = 'pg_class'::regclass;
       INSERT INTO pawl.audit (guard, what, before, after) VALUES (g.name, 'follow', g.key, renamed);
       RAISE NOTICE 'pawl: the key of the guard % is % now, as % was', g.name, renamed, g.key;

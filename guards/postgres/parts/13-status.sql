@@ -122,6 +122,10 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
          concat('the emergency switch is on: nothing is refused', (SELECT format(', since %s, by %s', to_char(e.at, 'YYYY-MM-DD HH24:MI:SS'), e.login) FROM pawl._emergency_of(g) e)), format('SELECT pawl.set_mode(%L, %L)', g.name, g.mode)
     FROM pawl.guard g WHERE pawl._mode(g) <> g.mode
   UNION ALL
+  SELECT 'warning', g.name, NULL, format('a session that does not use the guard holds its lock, and keeps its writers waiting: %s', i.who), format('SELECT pg_terminate_backend(%s)', i.pid)
+    FROM pawl.guard g CROSS JOIN LATERAL (SELECT * FROM pawl._intruders(((g.lock_key >> 32) & 4294967295)::oid, (g.lock_key & 4294967295)::oid, 1)
+                                          UNION SELECT * FROM pawl._intruders(7295, g.id::oid, 2)) i
+  UNION ALL
   SELECT 'warning', NULL, NULL, 'restored into another cluster: tokens granted since the backup are unknown here, and fences may be too low',
          'advance each guard to a token of a new lease, then SELECT pawl.adopt()'
     FROM pawl.installation i WHERE i.cluster <> (pg_control_system()).system_identifier

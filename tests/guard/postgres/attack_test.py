@@ -257,6 +257,29 @@ class Strangers(AttackCase):
         because = self.value("SELECT because FROM pawl.readiness('orders')")
         self.assertIn("SELECT pawl.allow('orders', 'intern')", " ".join(because))
 
+    def test_a_lock_that_somebody_else_holds_ends_in_an_error_that_names_it(self):
+        for guard, lock in (
+            ("orders", "SELECT pg_advisory_lock(lock_key) FROM pawl.guard WHERE name = 'orders'"),
+            ("orders", "SELECT pg_advisory_lock(7295, id) FROM pawl.guard WHERE name = 'orders'"),
+        ):
+            with self.subTest(lock):
+                self.sql("SELECT pawl.set_mode('orders', 'enforce')")
+                rows(self.intern, lock)
+                db = self.connect(user="app")
+                rows(db, "SET LOCAL pawl.token.orders = 35")
+                error = self.assertRefused("PW007", rows, db, "UPDATE orders SET n = 1")
+                self.assertIn("role=intern", error.diag.message_detail)
+                (warning,) = self.sql("SELECT severity, guard, problem FROM pawl.problems()")
+                self.assertEqual(warning[:2], ("warning", guard))
+                self.assertIn("role=intern", warning[2])
+                db.rollback()
+                self.sql("SELECT pawl.set_mode('orders', 'observe')")
+                rows(db, "SET LOCAL pawl.token.orders = 35")
+                rows(db, "UPDATE orders SET n = 1")
+                db.rollback()
+                rows(self.intern, "SELECT pg_advisory_unlock_all()")
+                self.assertEqual(self.sql("SELECT * FROM pawl.problems()"), [])
+
     def test_a_trigger_on_a_table_of_its_own_moves_no_fence(self):
         before = self.sql("SELECT s.guard, pawl.fence('acc:7'), s.fence FROM pawl.status s")
         for number, call in enumerate(

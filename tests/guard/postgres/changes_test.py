@@ -40,8 +40,6 @@ class Changes(OrdersCase):
     def assertNoProblem(self):
         self.assertEqual(self.problems(), [])
 
-
-class Names(Changes):
     NEW = "CREATE TABLE orders_new (LIKE orders INCLUDING ALL)"
     FILL = "INSERT INTO orders_new SELECT * FROM orders"
 
@@ -125,18 +123,14 @@ class Names(Changes):
         self.sql("DROP TABLE part_a")
         self.assertNoProblem()
 
-
-class ForeignTables(Changes):
-    def setUp(self):
-        super().setUp()
-        self.cluster.psql(FOREIGN, self.db)
-
     def test_a_foreign_partition_is_refused(self):
+        self.cluster.psql(FOREIGN, self.db)
         self.protect(table="parts")
         error = self.assertRefused("55000", self.sql, ATTACH)
         self.assertIn("far: is a foreign table", error.diag.message_primary)
 
     def test_a_foreign_partition_keeps_a_guard_from_enforcing_until_it_is_acknowledged(self):
+        self.cluster.psql(FOREIGN, self.db)
         self.protect(table="parts", mode="observe", require_token=False)
         self.sql(ATTACH)
         self.assertRefused("55000", self.sql, "SELECT pawl.set_mode('parts', 'enforce')")
@@ -148,6 +142,7 @@ class ForeignTables(Changes):
         self.sql("ALTER TABLE parts ALTER n SET DEFAULT 1")  # Not refused for what is known.
 
     def test_a_foreign_partition_fails_no_write_under_an_observing_guard(self):
+        self.cluster.psql(FOREIGN, self.db)
         self.protect(table="parts", mode="observe", require_token=False, by="n")
         self.sql(ATTACH)
         self.write("INSERT INTO parts VALUES (1, 1)")
@@ -158,8 +153,6 @@ class ForeignTables(Changes):
             "0A000", self.sql, "SELECT pawl.protect('parts', by => 'n', guard => 'other')"
         )
 
-
-class Keys(Changes):
     def test_a_guard_follows_its_key_to_a_new_name_and_a_wider_type(self):
         for how in ({"key": "id"}, {"by": "id"}):
             with self.subTest(how=how):
@@ -285,8 +278,6 @@ class Keys(Changes):
             self.sql("SELECT pawl.drop_guard('docs'); ")
             self.sql("TRUNCATE docs")
 
-
-class TriggersAndOwners(Changes):
     LATE = """
     CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
     CREATE TRIGGER zzzz BEFORE UPDATE ON {0} FOR EACH ROW EXECUTE FUNCTION late();
