@@ -193,9 +193,10 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Who turned the emergency switch of a guard on, and when: in sequences, as the switch is, so that a rollback does not undo it.
-CREATE OR REPLACE FUNCTION pawl._emergency_of(g pawl.guard) RETURNS TABLE (at timestamptz, login text)
+CREATE OR REPLACE FUNCTION pawl._emergency_of(g pawl.guard) RETURNS TABLE (at timestamptz, login text, recorded boolean)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT to_timestamp(s.at / 1000000.0), coalesce((SELECT r.rolname::text FROM pg_roles r WHERE r.oid = s.login::oid), 'a role that is gone')
+  SELECT to_timestamp(s.at / 1000000.0), coalesce((SELECT r.rolname::text FROM pg_roles r WHERE r.oid = s.login::oid), 'a role that is gone'),
+         EXISTS (SELECT FROM pawl.audit a WHERE a.guard = g.name AND a.what = 'emergency' AND a.at >= to_timestamp(s.at / 1000000.0))
     FROM (SELECT pg_sequence_last_value(format('pawl.emergency_at_%s', g.id)::regclass) AS at, pg_sequence_last_value(format('pawl.emergency_by_%s', g.id)::regclass) AS login) s
    WHERE s.at IS NOT NULL AND pg_sequence_last_value(g.emergency) > g.answered
 $$;
@@ -205,7 +206,7 @@ CREATE OR REPLACE FUNCTION pawl._record_emergency(g pawl.guard) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
   INSERT INTO pawl.audit (at, login, guard, what, before, after, reason)
     SELECT e.at, e.login, g.name, 'emergency', g.mode, 'shadow', 'its transaction was rolled back, and with it the reason'
-      FROM pawl._emergency_of(g) e WHERE NOT EXISTS (SELECT FROM pawl.audit a WHERE a.guard = g.name AND a.what = 'emergency' AND a.at >= e.at)
+      FROM pawl._emergency_of(g) e WHERE NOT e.recorded
 $$;
 
 -- Back to shadow, at once. A sequence is the switch: it waits for no open transaction, not even for an uncommitted set_mode(),

@@ -119,7 +119,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard CROSS JOIN LATERAL pawl._family(p.tbl) f JOIN pg_subscription_rel s ON s.srrelid = f.tbl
   UNION ALL
   SELECT 'warning', g.name, NULL,
-         concat('the emergency switch is on: nothing is refused', (SELECT format(', since %s, by %s', to_char(e.at, 'YYYY-MM-DD HH24:MI:SS'), e.login) FROM pawl._emergency_of(g) e)), format('SELECT pawl.set_mode(%L, %L)', g.name, g.mode)
+         concat('the emergency switch is on: nothing is refused', (SELECT format(', since %s, by %s, whose transaction was rolled back', to_char(e.at, 'YYYY-MM-DD HH24:MI:SS'), e.login) FROM pawl._emergency_of(g) e WHERE NOT e.recorded)), format('SELECT pawl.set_mode(%L, %L)', g.name, g.mode)
     FROM pawl.guard g WHERE pawl._mode(g) <> g.mode
   UNION ALL
   SELECT 'warning', g.name, NULL, format('a session that does not use the guard holds its lock, and keeps its writers waiting: %s', i.who), format('SELECT pg_terminate_backend(%s)', i.pid)

@@ -165,6 +165,30 @@ class Modes(OrdersCase):
         self.assertRefused("PW002", self.under, 33, TOUCH)
         self.assertEqual(self.problems(), [])
 
+    def test_an_emergency_that_was_rolled_back_is_named_and_audited(self):
+        self.protect()
+        db = self.connect()
+        rows(db, "SELECT pawl.emergency('page 7')")
+        db.rollback()
+        (problem,) = [p[3] for p in self.problems()]
+        self.assertRegex(problem, "emergency switch is on.*by postgres, whose transaction was")
+        audited = "SELECT login, reason FROM pawl.audit WHERE what = 'emergency'"
+        self.assertEqual(self.sql(audited), [])
+        self.sql("SELECT pawl.set_mode('orders', 'enforce')")
+        ((login, reason),) = self.sql(audited)
+        self.assertEqual(login, "postgres")
+        self.assertIn("rolled back", reason)
+
+    def test_acknowledged_errors_are_warnings(self):
+        self.protect(mode="observe", require_token=False)
+        self.sql("ALTER TABLE orders DISABLE TRIGGER pawl_guard")
+        self.assertEqual([p[0] for p in self.problems()], ["error"])
+        self.sql("SELECT pawl.acknowledge('orders', 'for a test')")
+        ((severity, _, _, problem),) = self.problems()
+        self.assertEqual(severity, "warning")
+        self.assertIn("(acknowledged by postgres: for a test)", problem)
+        self.sql("SELECT pawl.set_mode('orders', 'enforce')")
+
     def test_emergency_reaches_every_guard_or_the_one_named(self):
         for name in ("a", "b"):
             self.sql("SELECT pawl.create_guard(%s)", name)

@@ -154,7 +154,10 @@ class Verdicts(OrdersCase):
 
     def test_two_tables_may_share_a_guard(self):
         self.sql("CREATE TABLE lines (n int)")
-        self.protect(table="lines", guard="orders", mode="observe", require_token=False)
+        error = self.assertRefused("42710", self.sql, "SELECT pawl.protect('lines', 'orders')")
+        self.assertIn("would be in that mode at once", error.diag.message_primary)
+        self.assertIn("mode => 'enforce'", error.diag.message_hint)
+        self.protect(table="lines", guard="orders", require_token=False)
         self.under(34, TOUCH, "INSERT INTO lines VALUES (1)")
         self.assertRefused("PW001", self.write, "INSERT INTO lines VALUES (1)")
         self.assertEqual(self.status()["tables"], ["public.lines", "public.orders"])
