@@ -53,6 +53,14 @@ CREATE TABLE IF NOT EXISTS pawl.acknowledged (
   PRIMARY KEY (guard, object, problem)
 );
 
+-- Older versions let every role raise every fence, unless one was named.
+DO $$
+BEGIN
+  IF to_regclass('pawl.allowed') IS NULL AND to_regclass('pawl.installation') IS NOT NULL THEN
+    UPDATE pawl.installation SET writers = '' WHERE upper(writers) = 'PUBLIC';
+  END IF;
+END $$;
+
 -- Roles that may use the tokens of a guard although they have no right to write its tables: see pawl._may_raise().
 CREATE TABLE IF NOT EXISTS pawl.allowed (
   guard int NOT NULL REFERENCES pawl.guard ON DELETE CASCADE,

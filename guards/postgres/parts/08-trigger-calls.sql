@@ -136,7 +136,7 @@ BEGIN
     RETURN;
   END IF;
   enforced := coalesce(pawl._enforced(g, g.name), true);
-  SELECT p.tbl INTO tbl FROM pawl.protected p WHERE p.guard = guard_id;
+  SELECT p.tbl INTO tbl FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl AND c.relkind IN ('r', 'p') WHERE p.guard = guard_id;
   IF keys IS NOT NULL THEN
     INSERT INTO pawl.keyed_fence AS f (guard, key, token) SELECT guard_id, u, 0 FROM unnest(keys) u ORDER BY u COLLATE "C"
       ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = f.token;

@@ -104,6 +104,8 @@ DECLARE
   is_at_token text := format(' WHERE t.%1$I OPERATOR(pg_catalog.=) $1::%2$s AND t.pawl_token OPERATOR(pg_catalog.=) $2 AND (SELECT a.atttypid FROM pg_catalog.pg_attribute a '
                              'WHERE a.attrelid OPERATOR(pg_catalog.=) %3$L::pg_catalog.regclass AND a.attname OPERATOR(pg_catalog.=) %1$L) OPERATOR(pg_catalog.=) %4$L::pg_catalog.regtype',
                              g.key, compared, tbl, type::regtype);
+  -- PostgreSQL 15 can turn a table into a view, whose functions would run when the query is planned. A view has no file.
+  is_table text := format('(pg_catalog.pg_relation_filenode(%1$L::pg_catalog.regclass) IS NOT NULL OR pg_catalog.pg_partition_root(%1$L::pg_catalog.regclass) IS NOT NULL)', tbl);
   enforces text := format($f$ AND g.id OPERATOR(pg_catalog.=) %1$s AND g.mode OPERATOR(pg_catalog.=) 'enforce'
      AND g.answered OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass), 1)$f$, g.id, 'pawl.emergency_' || g.id);
   kept_above text := pawl._kept_above(g, 'spelled', '$2');
@@ -111,11 +113,11 @@ DECLARE
   use text := 'RETURN NULL;';
 BEGIN
   IF tbl IS NOT NULL AND compared IS NOT NULL THEN
-    hold := format($f$IF pg_catalog.length(key) OPERATOR(pg_catalog.<=) 512 THEN %s END IF;
+    hold := format($f$IF pg_catalog.length(key) OPERATOR(pg_catalog.<=) 512 AND %s THEN %s END IF;
   IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'read committed' OR %s THEN RETURN NULL; END IF;
-  RETURN spelled;$f$, row_of_key || is_at_token || ' FOR NO KEY UPDATE OF t;', kept_above);
+  RETURN spelled;$f$, is_table, row_of_key || is_at_token || ' FOR NO KEY UPDATE OF t;', kept_above);
     use := format($f$
-  IF pg_catalog.length(key) OPERATOR(pg_catalog.>) 512 OR pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.<>) ''
+  IF pg_catalog.length(key) OPERATOR(pg_catalog.>) 512 OR NOT %8$s OR pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.<>) ''
      OR NOT (coalesce(pg_catalog.current_setting(%5$L, true), '') OPERATOR(pg_catalog.=) '1' OR pawl._remember(%1$s))
      OR pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'read committed'
      OR NOT pg_catalog.pg_try_advisory_xact_lock_shared(7295, %1$s) OR NOT pg_catalog.pg_try_advisory_xact_lock_shared(%3$s)
@@ -124,7 +126,7 @@ BEGIN
   IF spelled IS NULL OR %7$s THEN RETURN NULL; END IF;
   spelled := pg_catalog.set_config(%2$L, pg_catalog.concat('{', pg_catalog.to_json(spelled)::pg_catalog.text, ': "', token, '"}'), true);
   RETURN 'admitted';$f$, g.id, g.setting, g.lock_key, 'pawl.fence_' || g.id, 'pawl.used._' || g.id,
-    row_of_key || ', pawl.guard g' || is_at_token || enforces || ' FOR NO KEY UPDATE OF t;', kept_above);
+    row_of_key || ', pawl.guard g' || is_at_token || enforces || ' FOR NO KEY UPDATE OF t;', kept_above, is_table);
   END IF;
   PERFORM pawl._generate_key_function('use_' || g.id, use), pawl._generate_key_function('hold_' || g.id, hold);
   EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.use_%s(text, bigint) TO %s', g.id, pawl._writers());

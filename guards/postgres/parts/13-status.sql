@@ -145,7 +145,7 @@ $$;
 CREATE OR REPLACE FUNCTION pawl.problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN a.guard IS NULL THEN p.severity ELSE 'warning' END, p.guard, p.object,
-         p.problem || coalesce(format(' (acknowledged by %s: %s)', a.login, a.reason), ''), p.fix
+         p.problem || CASE WHEN a.guard IS NULL THEN '' ELSE format(' (acknowledged by %s: %s)', a.login, a.reason) END, p.fix
     FROM pawl._problems() p LEFT JOIN pawl.guard g ON g.name = p.guard
     LEFT JOIN pawl.acknowledged a ON a.guard = g.id AND a.object = coalesce(p.object, '') AND a.problem = p.problem AND p.severity = 'error'
 $$;
