@@ -246,7 +246,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT g.id, p.tbl, p.tbl::text, k.obj, format('%s has changed since the table was protected: keys may be spelled otherwise, and have no fence under the new spelling', k.was),
          'advance the resources to a token of a new lease, then SELECT pawl.repair()'
     FROM pawl._key_changes() k JOIN pawl.guard g ON g.id = k.guard_id JOIN pawl.protected p ON p.guard = g.id
-   WHERE k.how = 'respelled' AND pawl._broken(g, p.tbl) IS NULL
+   WHERE k.how = 'respelled' AND g.key_type IS NOT NULL AND pawl._broken(g, p.tbl) IS NULL
   UNION ALL
   SELECT g.id, p.tbl, f.tbl::text, i.inhparent, format('is a child of %s, too: writes through that are not judged', i.inhparent::regclass),
          format('SELECT pawl.protect(%L, guard => %L), or ALTER TABLE %s NO INHERIT %s', i.inhparent::regclass, g.name, f.tbl, i.inhparent::regclass)
@@ -271,7 +271,8 @@ DECLARE
 BEGIN
   FOR f IN SELECT x.*, g.name AS guard, pawl._mode(g) AS mode FROM pawl._faults() x JOIN pawl.guard g ON g.id = x.guard_id
             WHERE (any_object AND EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = x.guard_id AND k.how = 'gone') OR x.cause = ANY (changed) OR EXISTS (SELECT FROM pawl._all_below(x.root) b WHERE b.tbl = ANY (changed)))
-              AND NOT pawl._is_acknowledged(x.guard_id, x.object, x.problem) LOOP
+              AND (NOT pawl._is_acknowledged(x.guard_id, x.object, x.problem)
+                   OR x.cause = ANY (changed) AND EXISTS (SELECT FROM pg_trigger t WHERE t.oid = x.cause)) LOOP  -- A new one of that name.
     IF f.mode IN ('canary', 'enforce') THEN
       RAISE EXCEPTION 'pawl: this change would let writes pass the guard %: %: %', f.guard, f.object, f.problem USING ERRCODE = '55000', HINT = f.fix || '.';
     END IF;

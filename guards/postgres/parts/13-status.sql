@@ -80,6 +80,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard
     LEFT JOIN pg_attribute a ON a.attrelid = p.tbl AND a.attname = g.key AND NOT a.attisdropped
    WHERE g.kind IN ('row', 'by') AND (g.key_type IS NULL OR a.attname IS NOT NULL AND pawl._key_type_of(a.atttypid, a.attcollation) IS NULL)
+     AND pawl._broken(g, p.tbl) IS NULL
   UNION ALL
   SELECT 'error', g.name, p.tbl::text, format('the keys %s are spelled otherwise than when it was protected: its type was %s and is %s', g.key, g.key_type, format_type(a.atttypid, -1)),
          'SELECT pawl.repair()'
