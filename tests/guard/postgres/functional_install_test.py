@@ -337,7 +337,7 @@ class Partitions(OrdersCase):
         self.protect(table="parts")
         self.sql("ALTER TABLE parts DETACH PARTITION part_a")
         self.assertRefused("PW001", self.write, "INSERT INTO part_a VALUES (1)")
-        self.assertEqual([p[2] for p in self.problems()], ["public.part_a"])
+        self.assertEqual(self.problems(), [])
         self.sql("SELECT pawl.unprotect('part_a')")
         self.write("INSERT INTO part_a VALUES (1)")
         self.assertEqual(self.problems(), [])
