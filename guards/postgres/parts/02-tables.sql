@@ -34,7 +34,8 @@ CREATE TABLE IF NOT EXISTS pawl.protected (
 ALTER TABLE pawl.guard
   ADD COLUMN IF NOT EXISTS answered bigint NOT NULL DEFAULT 1,  -- The emergency that set_mode() has ended. A greater one in the sequence is on.
   ADD COLUMN IF NOT EXISTS key_type text,                       -- row, by: the type that spells a key. NULL: keys are plain text.
-  ADD COLUMN IF NOT EXISTS computed boolean;                    -- by: the key is more than a column. NULL: not noted yet.
+  ADD COLUMN IF NOT EXISTS computed boolean,                    -- by: the key is more than a column. NULL: not noted yet.
+  ADD COLUMN IF NOT EXISTS lookalikes text[];                   -- Settings that were probably meant to be `setting`.
 COMMENT ON COLUMN pawl.guard.emergency IS 'The number of the last emergency; on while it is greater than answered.';
 ALTER TABLE pawl.protected
   ADD COLUMN IF NOT EXISTS named text,                             -- The table's name when it was protected: another may take it.

@@ -157,14 +157,18 @@ $$;
 -- The table of a row guard, when it can be read for its guard: it is there, and comparing its key runs nobody's code. NULL
 -- otherwise. (The owner of a type can make casts from it, so the type must be built in, or the enum that it was.)
 CREATE OR REPLACE FUNCTION pawl._table_of(g pawl.guard) RETURNS regclass
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT p.tbl FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl AND c.relkind IN ('r', 'p')
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  t record;
+BEGIN
+  SELECT p.tbl, a.atttypid, a.attcollation, y.typnamespace = 'pg_catalog'::regnamespace AND y.typtype = 'b' AS is_built_in INTO t
+    FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl AND c.relkind IN ('r', 'p')
     JOIN pg_attribute a ON a.attrelid = p.tbl AND a.attname = g.key AND NOT a.attisdropped
     JOIN pg_attribute f ON f.attrelid = p.tbl AND f.attname = 'pawl_token' AND f.atttypid = 'bigint'::regtype
-   WHERE p.guard = g.id
-     AND (pawl._key_type_of(a.atttypid, a.attcollation) = g.key_type
-          OR EXISTS (SELECT FROM pg_type t WHERE t.oid = a.atttypid AND t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype = 'b'))
-$$;
+    JOIN pg_type y ON y.oid = a.atttypid
+   WHERE p.guard = g.id;
+  RETURN CASE WHEN t.is_built_in THEN t.tbl WHEN pawl._key_type_of(t.atttypid, t.attcollation) = g.key_type THEN t.tbl END;
+END $$;
 
 -- A condition of SQL that finds the row of a key, whatever the session's settings are: the functions that run it pin them by
 -- going through _respelled() first, and ISO dates and hexadecimal bytes are read the same everywhere. A literal is read by its

@@ -145,18 +145,33 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
 END $$;
 
 -- A setting of this session that looks as if it should carry the token of this guard, and is the setting of none. (Settings
--- cannot be listed, so these are the likely mistakes: the table's name, with or without its schema, an s too many or too few.)
+-- cannot be listed, so these are the likely mistakes: see _note_lookalikes().)
 CREATE OR REPLACE FUNCTION pawl._misnamed(g pawl.guard) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT s.setting
-    FROM (SELECT lower(regexp_replace(g.name, '[^A-Za-z0-9_.$]', '', 'g')) UNION
-          SELECT lower(c.relname) FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl WHERE p.guard = g.id) AS names(name)
-         CROSS JOIN LATERAL (VALUES (names.name), (split_part(names.name, '.', -1)), ('public.' || names.name)) AS forms(form)
-         CROSS JOIN LATERAL (VALUES (form), (form || 's'), (rtrim(form, 's'))) AS plurals(word)
-         CROSS JOIN LATERAL (VALUES ('pawl.token.' || word), ('pawl.tokens.' || word), ('pawl.' || word), ('pawl.token_' || word), ('pawl.token')) AS s(setting)
-   WHERE word <> '' AND current_setting(s.setting, true) IS NOT NULL AND s.setting <> g.setting
-     AND NOT EXISTS (SELECT FROM pawl.guard o WHERE lower(o.setting) = s.setting OR s.setting = 'pawl.token' AND o.bare_token = 'accept')
-   LIMIT 1
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  s text;
+BEGIN
+  FOREACH s IN ARRAY coalesce(g.lookalikes, '{}') LOOP
+    IF current_setting(s, true) IS NOT NULL
+       AND NOT EXISTS (SELECT FROM pawl.guard o WHERE o.setting = s OR s = 'pawl.token' AND o.bare_token = 'accept') THEN RETURN s; END IF;
+  END LOOP;
+  RETURN NULL;
+END $$;
+
+-- The name of the guard or of its table, with or without its schema, an s too many or too few, or with less than pawl.token
+-- before it.
+CREATE OR REPLACE FUNCTION pawl._note_lookalikes(guard_id int) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  UPDATE pawl.guard g SET lookalikes = l.settings
+    FROM (SELECT o.id, array_agg(DISTINCT s.setting) || ARRAY['pawl.token'] AS settings
+            FROM pawl.guard o
+                 CROSS JOIN LATERAL (SELECT lower(regexp_replace(o.name, '[^A-Za-z0-9_.$]', '', 'g')) UNION
+                                     SELECT lower(c.relname) FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl WHERE p.guard = o.id) AS names(name)
+                 CROSS JOIN LATERAL (VALUES (names.name), (split_part(names.name, '.', -1))) AS forms(form)
+                 CROSS JOIN LATERAL (VALUES ('pawl.token.' || form), ('pawl.token.' || form || 's'), ('pawl.token.' || rtrim(form, 's')), ('pawl.token.public.' || form),
+                                            ('pawl.tokens.' || form), ('pawl.' || form)) AS s(setting)
+           WHERE o.id = guard_id AND form <> '' AND s.setting <> o.setting GROUP BY o.id) l
+   WHERE g.id = l.id AND g.lookalikes IS DISTINCT FROM l.settings
 $$;
 
 -- use() with an operation number that was done before: until the end of the transaction no write to this key is admitted,

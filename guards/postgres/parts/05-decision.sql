@@ -335,7 +335,7 @@ BEGIN
   max := nullif(greatest(row_max, pg_sequence_last_value(g.fence)), 0);
 
   IF carried IS NULL THEN verdict := 'missing';
-  ELSIF carried = 'replayed' OR writing AND pawl._is_replayed(g, key) THEN verdict := 'replayed';
+  ELSIF carried = 'replayed' OR writing AND current_setting('pawl.used._' || g.id, true) = 'replayed' AND pawl._is_replayed(g, key) THEN verdict := 'replayed';
   ELSIF token IS NULL THEN verdict := 'malformed';
   ELSIF g.kind = 'static' THEN SELECT * INTO verdict, max, raised FROM pawl._judge_static(g, token, enforced, true);
   ELSIF g.kind = 'row' THEN verdict := pawl._verdict(token, max, g.max_step);

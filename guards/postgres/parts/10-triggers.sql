@@ -325,6 +325,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   owner regrole;
 BEGIN
+  PERFORM pawl._note_lookalikes(g.id);
   CASE g.kind
     WHEN 'static' THEN PERFORM pawl._generate_static(g);
     WHEN 'row' THEN PERFORM pawl._generate_row(g);
