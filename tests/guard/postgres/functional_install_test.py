@@ -231,7 +231,7 @@ class Tables(OrdersCase):
         self.sql("SELECT pawl.unprotect('orders')")
         self.write()
         self.assertEqual(self.fence(), 34)
-        self.protect(mode="observe")
+        self.protect()
         self.assertRefused("PW002", self.under, 33)
         self.sql("SELECT pawl.unprotect('orders')")
         self.sql("SELECT pawl.drop_guard('orders')")
