@@ -53,7 +53,8 @@ IMPURE_FILES = {
     "wire": "",
     "server": "engine_mailbox listener loop loop_tls service_clock",
     "etcd": "driver",
-    "client": "boot_clock callback_thread connector detached_thread driver listener loss_notifier "
+    "client": "boot_clock callback_thread connector detached_thread driver listener lookup "
+    "loss_notifier "
     "poll_connection repeated_acquire socket",
 }
 IMPURE = re.compile(

@@ -29,7 +29,7 @@ struct TlsOptions {
   std::string ca_file = {};    // Verifies pawld's certificate. Empty: the system's CAs.
   std::string cert_file = {};  // Our certificate, if pawld asks for one; with key_file or without.
   std::string key_file = {};
-  // The name in pawld's certificate. Empty: the host in the address.
+  // The name in pawld's certificate. Empty: the host in the address. The same for all addresses.
   std::string server_name = {};
 };
 
@@ -64,8 +64,8 @@ struct ClientOptions {
 class PAWL_PUBLIC Client {
  public:
   // "host:port[,host:port…]", tried in turn, or "tls://host:port[,tls://…]". Connects when first
-  // needed, and again when the connection is lost. The first acquire() reports an error in the list
-  // or in the TLS files.
+  // needed, and again when the connection is lost. One that stands by names the active one, and the
+  // client goes there. The first acquire() reports an error in the list or in the TLS files.
   explicit Client(std::string_view addresses, ClientOptions options = {});
   // Cancels waits, also of other threads, and releases every lease, within one second.
   ~Client();

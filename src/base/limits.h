@@ -53,6 +53,9 @@ inline constexpr std::size_t kFrameArgsMax = 2048;  // Enough for MRENEW with 1,
 inline constexpr std::size_t kConnectionsMax = 10'000;
 // Further connections, for RENEW, MRENEW, RELEASE and PING only.
 inline constexpr std::size_t kConnectionsReserved = kConnectionsMax / 10;
+// Of one pawld as text, and how many of those that standbys have named a client keeps.
+inline constexpr std::size_t kAddressMax = 300;
+inline constexpr std::size_t kNodesLearnt = 8;
 // TLS handshakes in progress, in addition to the connections, and the time that each may take.
 inline constexpr std::size_t kHandshakesMax = 1024;
 inline constexpr Millis kHandshakeTime{10 * 1000};

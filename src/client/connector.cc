@@ -9,22 +9,37 @@
 #include "base/assert.h"
 #include "client/boot_clock.h"
 #include "client/detached_thread.h"
+#include "wire/command_writer.h"
 
 namespace pawl::client {
 namespace {
 
-// Sends PING and reads the answer, which may be an error (before AUTH).
-Result<void> ping(Socket& socket, Millis timeout) {
+// Sends a command and reads the answer, one line, which may be an error (before AUTH).
+Result<std::string> ask(Socket& socket, std::string command, Millis timeout) {
   const Instant until = boot_now() + timeout;
-  std::string unsent = "*1\r\n$4\r\nPING\r\n";
   std::string received, why;
   while (!received.ends_with("\r\n")) {
-    if (boot_now() >= until) return Error{Code::kUnavailable, "no answer to PING"};
-    if (!socket.send(unsent)) return Error{Code::kUnavailable, "the connection was closed"};
-    pollfd ready = socket.interest(!unsent.empty());
+    if (boot_now() >= until) return Error{Code::kUnavailable, "no answer"};
+    if (!socket.send(command)) return Error{Code::kUnavailable, "the connection was closed"};
+    pollfd ready = socket.interest(!command.empty());
     ::poll(&ready, 1, poll_timeout(until - boot_now()));
     if (!socket.receive(received, why)) return Error{Code::kUnavailable, why};
   }
+  return received;
+}
+
+// Any command that a standby refuses would do. This one changes nothing, and its answer is a line.
+constexpr std::string_view kNoRequest = "no-request-has-this-id-0";
+
+Result<void> check_answer(Socket& socket, Connector::AnsweredBy by, Millis timeout) {
+  std::string command;
+  by == Connector::AnsweredBy::kActive ? wire::append_cancel(command, std::string(kNoRequest))
+                                       : wire::append_command(command, {"PING"});
+  const auto line = ask(socket, std::move(command), timeout);
+  if (!line) return line.error();
+  const bool put_off = line->starts_with("-READONLY") || line->starts_with("-LOADING");
+  if (by == Connector::AnsweredBy::kActive && put_off)
+    return Error{Code::kUnavailable, "it is not the active one"};
   return {};
 }
 
@@ -36,7 +51,8 @@ Result<std::unique_ptr<Socket>> connect_to(const Address& address, Millis timeou
   Error why;
   for (const Endpoint& endpoint : *endpoints) {
     Result<void> connected = socket->connect(endpoint, timeout);
-    if (connected && by == Connector::AnsweredBy::kPawld) connected = ping(*socket, timeout);
+    if (connected && by != Connector::AnsweredBy::kKernel)
+      connected = check_answer(*socket, by, timeout);
     if (connected) return socket;
     // Of several errors a TLS mismatch is the most useful one.
     if (why.detail.empty() || connected.error().code == Code::kInvalid) why = connected.error();

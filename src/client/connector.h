@@ -20,9 +20,9 @@ class Connector {
   explicit Connector(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   [[nodiscard]] bool busy() const { return attempt_ != nullptr; }
-  // kPawld: a connection counts once pawld has answered a PING on it. A kernel accepts connections
-  // for a process that is stopped.
-  enum class AnsweredBy : std::uint8_t { kKernel, kPawld };
+  // kPawld: a connection counts once pawld has answered on it. A kernel accepts connections for a
+  // process that is stopped. kActive: and once it has not answered that it stands by, or loads.
+  enum class AnsweredBy : std::uint8_t { kKernel, kPawld, kActive };
   // Tries every endpoint of the address, each for `timeout` at most. Only when not busy.
   void start(const Address& address, Millis timeout, AnsweredBy by = AnsweredBy::kKernel);
   // The connection, or why it failed; nullptr while that is not known, or nothing was started.

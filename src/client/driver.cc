@@ -76,9 +76,18 @@ std::unique_lock<std::mutex> lock_spinning_first(std::mutex& mutex) {
 
 }  // namespace
 
+namespace {
+
+DriverOptions with_nodes(DriverOptions options, std::vector<Address> addresses) {
+  PAWL_ASSERT(!addresses.empty());
+  options.machine.nodes = std::move(addresses);
+  return options;
+}
+
+}  // namespace
+
 Driver::Driver(std::vector<Address> addresses, DriverOptions options)
-    : addresses_(std::move(addresses)),
-      options_(std::move(options)),
+    : options_(with_nodes(std::move(options), std::move(addresses))),
       hooks_(std::make_shared<Listener<const std::function<void()>&>>(
           [](const std::function<void()>& hook) { hook(); })),
       wake_fd_(std::make_shared<UniqueFd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
@@ -86,9 +95,7 @@ Driver::Driver(std::vector<Address> addresses, DriverOptions options)
       machine_(random_, options_.machine),
       keeper_(machine_, random_, options_.answer_timeout),
       watches_(machine_),
-      connector_([fd = wake_fd_] { wake(*fd); }) {
-  PAWL_ASSERT(!addresses_.empty());
-}
+      connector_([fd = wake_fd_] { wake(*fd); }) {}
 
 Result<std::shared_ptr<Driver>> Driver::start(std::vector<Address> addresses,
                                               DriverOptions options) {
@@ -422,25 +429,34 @@ void Driver::maintain_connection(Instant now) {
     if (*outcome) {
       use_connection(*std::move(*outcome), now);
     } else {
-      log("cannot connect: " + outcome->error().detail);
+      log("cannot connect to " + to_text(connecting_to_) + ": " + outcome->error().detail);
       machine_.disconnected(outcome->error().detail, now);
     }
   }
   if (connector_.busy()) return;
   if (!socket_ && machine_.wants_connection(now)) {
-    connecting_to_ = next_address_;
-    connector_.start(addresses_[next_address_], options_.connect_timeout);
-    next_address_ = (next_address_ + 1) % addresses_.size();
+    connecting_to_ = machine_.node();
+    connector_.start(connecting_to_, options_.connect_timeout);
   } else if (socket_ && machine_.wants_replacement() && now >= replace_at_) {
     replace_at_ = now + kReplacementPause;
-    connector_.start(addresses_[connecting_to_], options_.connect_timeout,
-                     Connector::AnsweredBy::kPawld);
+    start_replacement();
   }
+}
+
+// The others first, if there are any: one that has become active answers at once, and one that
+// stands by says so. The present one may be stopped, and then its kernel still accepts.
+void Driver::start_replacement() {
+  const Nodes& nodes = machine_.nodes();
+  const std::size_t step = ++replacements_ % nodes.size();
+  connecting_to_ = nodes.behind_current(step);
+  connector_.start(connecting_to_, options_.connect_timeout,
+                   step == 0 ? Connector::AnsweredBy::kPawld : Connector::AnsweredBy::kActive);
 }
 
 void Driver::use_connection(std::unique_ptr<Socket> socket, Instant now) {
   socket_ = std::move(socket);
-  machine_.connected(now, to_text(addresses_[connecting_to_]));
+  machine_.connected_to(connecting_to_, now);
+  replacements_ = 0;
   count("connects", 1);
 }
 
@@ -583,7 +599,7 @@ void Driver::post_leader_changes(Instant now) {
 
 void Driver::report_connection() {
   std::optional<ConnectionState> next = connection_;
-  if (machine_.is_ready()) {
+  if (machine_.is_served()) {
     next = ConnectionState::kConnected;
   } else if (connection_ == ConnectionState::kConnected || !connection_) {
     // At first, only after an attempt has failed.

@@ -140,6 +140,7 @@ class Driver final : public TestClient, public std::enable_shared_from_this<Driv
   void post_leader_changes(Instant now);
   void report_metrics();
   void maintain_connection(Instant now);
+  void start_replacement();
   void use_connection(std::unique_ptr<Socket> socket, Instant now);
   void hang_up(const std::string& why, Instant now);
   [[nodiscard]] Instant next_due(Instant now) const;
@@ -153,7 +154,6 @@ class Driver final : public TestClient, public std::enable_shared_from_this<Driv
   void post_hook(std::function<void()> hook);
 
   const ForkGuard fork_guard_;
-  const std::vector<Address> addresses_;
   const DriverOptions options_;
   const std::shared_ptr<Listener<const std::function<void()>&>> hooks_;  // Runs options_.log etc.
   const std::shared_ptr<UniqueFd> wake_fd_;  // Shared with the connector's thread.
@@ -196,11 +196,12 @@ class Driver final : public TestClient, public std::enable_shared_from_this<Driv
   static constexpr Instant kNotSet = Instant::min();
   Instant timer_set_to_ = kNotSet;
   Connector connector_;
-  std::size_t next_address_ = 0, connecting_to_ = 0;
+  Address connecting_to_;
   std::optional<ConnectionState> connection_;  // as last reported; nullopt: nothing was
   bool suspended_with_leases_ = false;
   std::uint64_t lost_before_ = 0;  // leases, when it was suspended
   Instant replace_at_{};           // the earliest time for the next replacement
+  std::size_t replacements_ = 0;   // attempts at one
 };
 
 }  // namespace pawl::client

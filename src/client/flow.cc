@@ -27,7 +27,7 @@ void Flow::on_value(const wire::Value& value, Instant now) {
   if (nothing_happened || (code == wire::ErrorCode::kUncertain && repeatable())) {
     state_ = State::kPaused;
     wake_at_ = now + kPause;
-    other_server_ = code == wire::ErrorCode::kReadOnly;
+    hang_up_ = code == wire::ErrorCode::kReadOnly || hangs_up_when_put_off();
     retry_later_reply_ = value.text;
     if (nothing_happened) may_have_happened_ = happened_before_;
     return;

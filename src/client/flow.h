@@ -51,7 +51,9 @@ class Flow {
   virtual void on_push(const wire::WaitPush&, Instant) {}
   // The connection is gone, and with it every pending reply.
   void on_disconnect(Instant now) {
-    if (state_ == State::kSent || state_ == State::kParked) resume_after_disconnect(now);
+    if (state_ == State::kSent || state_ == State::kParked) return resume_after_disconnect(now);
+    // "Later" was about that connection; when to try the next one is the machine's decision.
+    if (state_ == State::kPaused) completed_ ? resume_after_disconnect(now) : ready();
   }
   // The clock has moved: ends a pause that is over.
   void wake(Instant now);
@@ -84,8 +86,10 @@ class Flow {
   [[nodiscard]] std::optional<Outcome> take_outcome() {
     return std::exchange(outcome_, std::nullopt);
   }
-  // True, once, after a reply that says to ask another pawld (this one is a standby).
-  [[nodiscard]] bool wants_other_server() { return std::exchange(other_server_, false); }
+  // Why the connection is of no use for this flow, once: the reply that only meant "later".
+  [[nodiscard]] std::optional<std::string> take_hang_up() {
+    return std::exchange(hang_up_, false) ? std::optional(retry_later_reply_) : std::nullopt;
+  }
   // The request id by which pushes refer to this call; nullptr for calls without one.
   [[nodiscard]] virtual const std::string* request() const { return nullptr; }
   // Among flows that are written together the smallest goes first, equal ones in order of call.
@@ -102,6 +106,9 @@ class Flow {
   virtual void resume_after_disconnect(Instant) { state_ = State::kReady; }
   // Whether the command may be sent again after UNCERTAIN ("the store did not confirm").
   [[nodiscard]] virtual bool repeatable() const { return true; }
+  // Whether to hang up after "later" and to ask again on the next connection, together with all
+  // others. After READONLY that is always so: it has to be another pawld.
+  [[nodiscard]] virtual bool hangs_up_when_put_off() const { return false; }
   // `error` as an outcome of this call's type.
   [[nodiscard]] virtual Outcome failure(Error error) const = 0;
 
@@ -130,7 +137,7 @@ class Flow {
   bool may_have_happened_ = false;
   bool happened_before_ = false;  // the same, before the newest send
   bool completed_ = false;
-  bool other_server_ = false;
+  bool hang_up_ = false;
   std::optional<Outcome> outcome_;
   std::string retry_later_reply_;  // the last reply that only meant "later"
 };

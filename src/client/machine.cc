@@ -55,6 +55,7 @@ std::string make_request_id(Random& random) {
 Machine::Machine(Random& random, MachineOptions options)
     : random_(random),
       options_(std::move(options)),
+      nodes_(options_.nodes),
       backoff_(options_.backoff_min, options_.backoff_max) {}
 Machine::~Machine() = default;
 
@@ -171,8 +172,15 @@ void Machine::disconnected(std::string_view why, Instant now) {
   output_.clear();
   unread_.clear();
   decoder_.reset();
-  connect_at_ = now + backoff_.next(random_, answer_timeout_max_);
+  round_is_over_ = choose_node() == Nodes::Next::kAfterPause;
+  connect_at_ = round_is_over_ ? now + backoff_.next(random_, answer_timeout_max_) : now;
   for_each_flow([&](Flow& flow) { flow.on_disconnect(now); });
+}
+
+Nodes::Next Machine::choose_node() {
+  const bool served = std::exchange(served_, false);
+  if (const auto active = std::exchange(standby_, std::nullopt)) return nodes_.on_standby(*active);
+  return served ? nodes_.on_lost() : nodes_.on_failed();
 }
 
 void Machine::all_addresses_failed() {
@@ -233,8 +241,14 @@ void Machine::on_value(const wire::Value& value, Instant now) {
   if (call == kHello) return on_hello_reply(value);
   const auto found = flows_.find(call);
   if (found == flows_.end()) return;  // A probe, or the call was finished.
-  found->second->on_value(value, now);
-  collect_results(call, *found->second);
+  Flow& flow = *found->second;
+  flow.on_value(value, now);
+  if (flow.state() != Flow::State::kPaused && !std::exchange(served_, true)) {
+    // Only now: a standby greets as well.
+    backoff_.reset();
+    nodes_.on_served();
+  }
+  collect_results(call, flow);
 }
 
 void Machine::on_push(const wire::Value& push, Instant now) {
@@ -256,7 +270,6 @@ void Machine::on_hello_reply(const wire::Value& value) {
   if (is_pawld(value) || code == wire::ErrorCode::kBusy) {
     link_ = Link::kReady;
     reached_ = true;
-    backoff_.reset();
     last_error_.clear();
     return;
   }
@@ -320,13 +333,21 @@ void Machine::send_ready(Instant now) {
 void Machine::collect_results(CallId call, Flow& flow) {
   if (auto outcome = flow.take_outcome())
     completions_.push_back({call, std::move(*outcome), ++order_});
-  if (flow.wants_other_server()) drop_connection("this pawld is a standby");
+  if (const auto why = flow.take_hang_up()) on_put_off(*why);
   if (flow.state() == Flow::State::kReady) ready_.insert(call);
   timers_.schedule(call, flow.timer_slot(), flow.finished() ? kNever : flow.next_timer());
   if (!flow.finished()) return;
   ready_.erase(call);
   if (const std::string* request = flow.request()) acquires_.erase(*request);
   flows_.erase(call);
+}
+
+// The flow hangs up after a reply that meant "later".
+void Machine::on_put_off(const std::string& reply) {
+  if (link_ == Link::kClosing || link_ == Link::kDown) return;
+  if (reply.starts_with(wire::to_text(wire::ErrorCode::kReadOnly)))
+    standby_ = wire::active_in(reply).resp;
+  drop_connection(peer_ + ": " + reply);
 }
 
 // pawld delays its answer to a wrong secret on purpose. Until the credentials have been accepted

@@ -5,7 +5,7 @@
 //   Machine machine(random);
 //   const CallId call = machine.acquire({.locks = {"reports/nightly"}}, now);
 //   if (machine.wants_connection(now)) {
-//     connect() ? machine.connected(now) : machine.disconnected(why, now);
+//     connect(machine.node()) ? machine.connected(now) : machine.disconnected(why, now);
 //   }
 //   send(machine.take_output());
 //   machine.received(bytes, now);  // when bytes arrive
@@ -18,6 +18,9 @@
 // Any number of calls share one connection. Replies are matched in order, the end of a wait by its
 // request id. When the connection is lost, calls that may be repeated are sent again, an acquire
 // with the same request id (G5).
+//
+// Of several pawld that share a store one is active. The machine tries them in turn (nodes.h), goes
+// where a standby sends it, and continues there as after any lost connection.
 #pragma once
 
 #include <algorithm>
@@ -36,6 +39,7 @@
 #include "client/backoff.h"
 #include "client/calls.h"
 #include "client/flow.h"
+#include "client/nodes.h"
 #include "client/observe_flow.h"
 #include "client/time.h"
 #include "client/timer_queue.h"
@@ -50,10 +54,11 @@ inline constexpr std::string_view kSpeaksTls = " speaks TLS: write ";
 inline constexpr std::string_view kNotPawld = ": not a pawld server: ";
 
 struct MachineOptions {
-  std::string name = "pawl";     // shown by CLIENT LIST
-  Auth auth = {};                // sent with the greeting of each connection
+  std::string name = "pawl";        // shown by CLIENT LIST
+  Auth auth = {};                   // sent with the greeting of each connection
+  std::vector<Address> nodes = {};  // Empty: one, that only the driver knows.
   Millis answer_timeout{5'000};  // The connection is dropped when an answer is overdue this long.
-  Millis backoff_min{50};        // Between attempts to connect; doubles, with jitter,
+  Millis backoff_min{50};        // Between rounds of attempts to connect; doubles, with jitter,
   Millis backoff_max{2'000};     // up to this.
   Millis probe_after{30'000};    // After this silence a connection with only waits gets a PING.
   // A driver that can have two connections sets this: see Machine::wants_replacement().
@@ -87,9 +92,14 @@ class Machine {
   // --- Inputs from the driver --------------------------------------------------------------------
   // `peer` is the server's address, for messages.
   void connected(Instant now, std::string peer = {});
+  // The same, and it is another of the nodes than node() says.
+  void connected_to(const Address& node, Instant now) {
+    nodes_.use(node);
+    connected(now, to_text(node));
+  }
   // The connection is gone, or the attempt failed. `why` is for messages.
   void disconnected(std::string_view why, Instant now);
-  // Every address failed. Calls that cannot have taken effect complete with kUnavailable; the
+  // Every node failed: round_is_over(). Calls that cannot have taken effect complete with kUnavailable; the
   // others continue until their `give_up`. A driver that wants to keep trying does not call this.
   void all_addresses_failed();
   void received(std::string_view bytes, Instant now);
@@ -97,6 +107,11 @@ class Machine {
 
   // --- What the driver does ----------------------------------------------------------------------
   [[nodiscard]] bool wants_connection(Instant now) const;
+  // Where to, and where the present connection leads to.
+  [[nodiscard]] const Address& node() const { return nodes_.current(); }
+  [[nodiscard]] const Nodes& nodes() const { return nodes_; }
+  // Whether every one of them was tried since one answered, or the last such round.
+  [[nodiscard]] bool round_is_over() const { return round_is_over_; }
   // The connection is of no use (protocol error, wrong server, silence, a standby): close it, then
   // disconnected().
   [[nodiscard]] bool wants_close() const { return link_ == Link::kClosing; }
@@ -116,8 +131,8 @@ class Machine {
 
   // Whether a pawld has ever accepted a connection of this machine (HELLO was answered).
   [[nodiscard]] bool reached() const { return reached_; }
-  // Whether pawld has accepted the present connection.
-  [[nodiscard]] bool is_ready() const { return link_ == Link::kReady; }
+  // Whether pawld has answered a call on the present connection. A standby only greets.
+  [[nodiscard]] bool is_served() const { return link_ == Link::kReady && served_; }
   // Nothing is left to do, not even in the background.
   [[nodiscard]] bool idle() const { return flows_.empty(); }
   // The position of a waiting acquire in its queue, as last received.
@@ -140,6 +155,8 @@ class Machine {
   void on_hello_reply(const wire::Value& value);
   void refuse_all_calls(const Error& error);
   void drop_connection(std::string why);
+  [[nodiscard]] Nodes::Next choose_node();
+  void on_put_off(const std::string& reply);
   template <class Visit>
   void for_each_flow(Visit visit);
   void wake(Flow& flow, Instant now);
@@ -163,6 +180,10 @@ class Machine {
   std::uint64_t order_ = 0;  // of the last completion or event
 
   Link link_ = Link::kDown;
+  Nodes nodes_;
+  bool round_is_over_ = false;
+  bool served_ = false;                 // a call was answered on this connection
+  std::optional<std::string> standby_;  // READONLY was answered: the active one, or empty
   bool reached_ = false;
   std::deque<Sent> in_flight_;  // in order of reply
   Instant last_received_{};     // when something was last received

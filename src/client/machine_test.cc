@@ -240,18 +240,63 @@ TEST_F(MachineTest, FullPawldStillRenews) {
   EXPECT_TRUE(outcome<RenewResult>(call));
 }
 
-TEST_F(MachineTest, StandbyIsLeftForAnotherServer) {
+TEST_F(MachineTest, StandbyIsLeftAtOnceForTheActiveOneItNames) {
   const CallId call = acquire();
   connect();
   const std::string asked = sent_one();
-  receive("-READONLY active=db2:7295\r\n");
+  receive("-READONLY active=db2:7395 http=db2:7396\r\n");
   EXPECT_TRUE(machine.wants_close());
-  lose_connection();
-  pass(100ms);
+  machine.disconnected("closed", now);
+  EXPECT_EQ(to_text(machine.node()), "db2:7395");
   connect();
   EXPECT_EQ(sent_one(), asked);
   receive_grant(10s);
   EXPECT_TRUE(outcome<GrantedLease>(call));
+}
+
+TEST_F(MachineTest, StandbyThatKnowsOfNoneIsAskedAgainAfterAPause) {
+  acquire();
+  Nanos pause{0};
+  for (int i = 0; i < 12; ++i) {
+    connect();
+    sent();
+    receive("-READONLY this pawld stands by, and which one is active is not known yet\r\n");
+    machine.disconnected("closed", now);
+    EXPECT_FALSE(machine.wants_connection(now));
+    pause = machine.next_timer() - now;
+    now += pause;
+  }
+  EXPECT_GE(pause, 1s) << "a standby greets, but that is no success: the pauses grow";
+}
+
+// The number of the connection says nothing about the lease: only the answer does.
+TEST_F(MachineTest, RenewalThatAStandbyRefusedCountsFromTheSendToTheActiveOne) {
+  const CallId call = machine.renew({kLease, 10s}, now);
+  connect();
+  receive("-READONLY active=db2:7295\r\n");
+  machine.disconnected("closed", now);
+  pass(3s);
+  connect();
+  const Instant sent_at = now;
+  pass(1s);
+  receive(":10000\r\n");
+  const auto renewed = outcome<RenewResult>(call);
+  ASSERT_TRUE(renewed);
+  EXPECT_EQ(renewed->deadline, deadline(RenewTiming{sent_at, 10s, 10s}));
+}
+
+TEST_F(MachineTest, CommandThatMustNotBeRepeatedIsSentAgainWhenAStandbyRefusedIt) {
+  const CallId call = machine.command(
+      {.words = {"RAISE", "7"}, .repeat = CommandCall::Repeat::kForbidden, .give_up = now + 1h},
+      now);
+  connect();
+  sent();
+  receive("-READONLY active=db2:7295\r\n");
+  machine.disconnected("closed", now);
+  connect();
+  EXPECT_EQ(sent_one(), "RAISE 7");
+  receive(":7\r\n");
+  EXPECT_TRUE(outcome<wire::Value>(call));
 }
 
 TEST_F(MachineTest, ErrorLinesMapToCodes) {
@@ -283,6 +328,8 @@ TEST_F(MachineTest, BackoffGrowsAndResets) {
   }
   EXPECT_GE(longest, 1s);
   connect();
+  receive("_\r\n");
+  acquire();
   machine.disconnected("cut", now);
   EXPECT_LE(machine.next_timer() - now, 50ms);
 }

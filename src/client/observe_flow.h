@@ -68,6 +68,9 @@ class ObserveFlow final : public Flow {
   void append(std::string& out, Instant now) override;
   void on_reply(const wire::Value& value, Instant now) override;
   void resume_after_disconnect(Instant now) override;
+  // Another observation of this connection may have begun: what it receives would overtake what
+  // this one has missed, see send_order().
+  [[nodiscard]] bool hangs_up_when_put_off() const override { return true; }
   [[nodiscard]] Outcome failure(Error error) const override {
     return Result<ObserveEnded>(std::move(error));
   }

@@ -102,6 +102,41 @@ TEST_F(ObserveTest, ShorterPrefixIsResumedFirst) {
   EXPECT_THAT(observed(wider), ElementsAre("granted jobs/b 101", "granted jobs/a 102"));
 }
 
+// Asked first, the standby refuses the wider one; the narrower one has no answer yet. What the
+// narrower one receives must not overtake what the wider one has missed.
+TEST_F(ObserveTest, ShorterPrefixIsResumedFirstAfterAStandbyWasAsked) {
+  begin("jobs/a");
+  observe("jobs/");
+  sent();
+  receive_id(100);
+  lose_connection();
+  connect();
+  sent();
+  receive("-READONLY active=db2:7295\r\n");
+  machine.disconnected("closed", now);
+  connect();
+  EXPECT_THAT(sent(),
+              ElementsAre("OBSERVE jobs/ FROM " + id(100), "OBSERVE jobs/a FROM " + id(100)));
+}
+
+// The wider one came too early, the narrower one did not: then both are asked for again.
+TEST_F(ObserveTest, ObservationsAreResumedTogetherWhenOneWasPutOff) {
+  begin("jobs/a");
+  observe("jobs/");
+  sent();
+  receive_id(100);
+  lose_connection();
+  connect();
+  sent();
+  receive("-LOADING pawld is still reading its data\r\n");
+  receive_id(100);
+  EXPECT_TRUE(machine.wants_close());
+  lose_connection();
+  connect();
+  EXPECT_THAT(sent(),
+              ElementsAre("OBSERVE jobs/ FROM " + id(100), "OBSERVE jobs/a FROM " + id(100)));
+}
+
 TEST_F(ObserveTest, ConnectionLostBeforeAnEventResumesFromTheAnswer) {
   begin("jobs/", 7);
   lose_connection();

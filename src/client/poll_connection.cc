@@ -4,27 +4,69 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "client/boot_clock.h"
 
 namespace pawl::client {
 
+namespace {
+
+// Each name once, in order.
+template <class Target>
+std::vector<Target> group(std::vector<Endpoint> endpoints) {
+  std::vector<Target> targets;
+  for (Endpoint& endpoint : endpoints) {
+    if (targets.empty() || targets.back().name != endpoint.name)
+      targets.push_back({endpoint.name, {}});
+    targets.back().endpoints.push_back(std::move(endpoint));
+  }
+  return targets;
+}
+
+template <class Target>
+MachineOptions with_nodes(MachineOptions options, const std::vector<Target>& targets) {
+  for (const Target& target : targets) {
+    auto address = parse_addresses(target.name);
+    PAWL_ASSERT(address && address->size() == 1);
+    address->front().context = target.endpoints.front().tls;
+    options.nodes.push_back(std::move(address->front()));
+  }
+  return options;
+}
+
+}  // namespace
+
 PollConnection::PollConnection(std::vector<Endpoint> endpoints, Random& random,
                                MachineOptions options, Millis connect_timeout)
-    : endpoints_(std::move(endpoints)),
-      connect_timeout_(connect_timeout),
-      machine_(random, std::move(options)) {
-  PAWL_ASSERT(!endpoints_.empty());
+    : connect_timeout_(connect_timeout),
+      targets_(group<Target>(std::move(endpoints))),
+      configured_(targets_.size()),
+      machine_(random, with_nodes(std::move(options), targets_)) {
+  PAWL_ASSERT(!targets_.empty());
+}
+
+std::size_t PollConnection::endpoints() const {
+  std::size_t count = 0;
+  for (const Target& target : targets_) count += target.endpoints.size();
+  return count;
 }
 
 Instant PollConnection::next_timer() const {
-  if (!socket_.is_connecting()) return machine_.next_timer();
+  if (!is_busy()) return machine_.next_timer();
   // The machine wants a connection now, which is on its way.
   const Instant next = machine_.wants_connection(boot_now()) ? kNever : machine_.next_timer();
   return std::min(next, connect_limit_);
 }
 
 void PollConnection::process(short revents) {
-  if (socket_.is_connecting()) {
+  if (lookup_.busy()) {
+    if (auto endpoints = lookup_.take()) {
+      on_looked_up(*std::move(endpoints));
+    } else if (boot_now() >= connect_limit_) {
+      lookup_.give_up();
+      on_node_failed("looking up its name took too long");
+    }
+  } else if (socket_.is_connecting()) {
     if (revents != 0) {
       on_connect_progress(socket_.continue_connect());
     } else if (boot_now() >= connect_limit_) {
@@ -36,7 +78,7 @@ void PollConnection::process(short revents) {
   }
   machine_.on_timer(boot_now());
   if (machine_.wants_close()) hang_up(machine_.last_error());
-  if (!socket_.is_connecting() && machine_.wants_connection(boot_now())) start_connect();
+  while (!is_busy() && machine_.wants_connection(boot_now())) connect_to_node();
   flush();
 }
 
@@ -56,28 +98,62 @@ void PollConnection::flush() {
 
 // --- Connecting ----------------------------------------------------------------------------------
 
+void PollConnection::connect_to_node() {
+  const std::string name = to_text(machine_.node());
+  const auto found = std::find_if(targets_.begin(), targets_.end(),
+                                  [&](const Target& target) { return target.name == name; });
+  if (found != targets_.end()) {
+    target_ = static_cast<std::size_t>(found - targets_.begin());
+    endpoint_ = 0;
+    return start_connect();
+  }
+  connect_limit_ = boot_now() + connect_timeout_;
+  lookup_.start(machine_.node());
+  if (auto endpoints = lookup_.take()) on_looked_up(*std::move(endpoints));
+}
+
+void PollConnection::on_looked_up(Result<std::vector<Endpoint>> endpoints) {
+  if (!endpoints) return on_node_failed(endpoints.error().detail);
+  // The oldest one makes room; if it is named again, it is looked up again.
+  if (targets_.size() == configured_ + limits::kNodesLearnt)
+    targets_.erase(targets_.begin() + static_cast<std::ptrdiff_t>(configured_));
+  targets_.push_back({to_text(machine_.node()), *std::move(endpoints)});
+  target_ = targets_.size() - 1;
+  endpoint_ = 0;
+  start_connect();
+}
+
 void PollConnection::start_connect() {
   connect_limit_ = boot_now() + connect_timeout_;
-  on_connect_progress(socket_.start(endpoints_[current_]));
+  on_connect_progress(socket_.start(targets_[target_].endpoints[endpoint_]));
 }
 
 void PollConnection::on_connect_progress(Socket::Progress progress) {
   if (progress == Socket::Progress::kFailed) return on_connect_failed();
   if (progress == Socket::Progress::kPending) return;
-  failed_ = 0;
+  any_answered_ = true;
   errors_.clear();
-  machine_.connected(boot_now(), endpoints_[current_].name);
+  machine_.connected(boot_now(), targets_[target_].name);
 }
 
-// Tries the next endpoint at once; after all of them the machine backs off.
+// Tries the next endpoint at once, then the next pawld; after all of them the machine backs off.
 void PollConnection::on_connect_failed() {
   if (socket_.is_tls_mismatch()) ++tls_mismatches_;
-  errors_ += (errors_.empty() ? "" : "; ") + endpoints_[current_].name + ": " + socket_.error();
-  current_ = (current_ + 1) % endpoints_.size();
-  if (++failed_ < endpoints_.size()) return start_connect();
-  failed_ = 0;
-  machine_.disconnected(std::exchange(errors_, {}), boot_now());
-  if (!keep_retrying_) machine_.all_addresses_failed();
+  const std::string why = socket_.error();
+  if (++endpoint_ < targets_[target_].endpoints.size()) {
+    errors_ += (errors_.empty() ? "" : "; ") + targets_[target_].name + ": " + why;
+    return start_connect();
+  }
+  on_node_failed(why);
+}
+
+void PollConnection::on_node_failed(const std::string& why) {
+  errors_ += (errors_.empty() ? "" : "; ") + to_text(machine_.node()) + ": " + why;
+  machine_.disconnected(errors_, boot_now());
+  if (!machine_.round_is_over()) return;
+  errors_.clear();
+  // One that stands by is no reason to fail: another will take over.
+  if (!std::exchange(any_answered_, false) && !keep_retrying_) machine_.all_addresses_failed();
 }
 
 // --- Receiving -----------------------------------------------------------------------------------
@@ -97,10 +173,9 @@ void PollConnection::hang_up(const std::string& why) {
   socket_.close();
   if (socket_.is_tls_mismatch()) ++tls_mismatches_;
   unsent_.clear();
-  const std::string& name = endpoints_[current_].name;
-  current_ = (current_ + 1) % endpoints_.size();
-  machine_.disconnected(name + ": " + why, boot_now());
-  if (tls_mismatches_ >= endpoints_.size() && !keep_retrying_) machine_.all_addresses_failed();
+  machine_.disconnected(targets_[target_].name + ": " + why, boot_now());
+  if (machine_.round_is_over()) any_answered_ = false;
+  if (tls_mismatches_ >= endpoints() && !keep_retrying_) machine_.all_addresses_failed();
 }
 
 }  // namespace pawl::client

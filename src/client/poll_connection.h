@@ -12,6 +12,7 @@
 //   }
 //
 // Names are looked up once, before: a resolver that hangs must not keep a holder from its deadline.
+// Only the name of a pawld that a standby has named is looked up later, in the background.
 #pragma once
 
 #include <poll.h>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "client/lookup.h"
 #include "client/machine.h"
 #include "client/socket.h"
 
@@ -27,14 +29,17 @@ namespace pawl::client {
 
 class PollConnection {
  public:
-  // `connect_timeout` is per endpoint.
+  // Endpoints with the same name are those of one pawld. `connect_timeout` is per endpoint.
   PollConnection(std::vector<Endpoint> endpoints, Random& random, MachineOptions options,
                  Millis connect_timeout);
 
   [[nodiscard]] Machine& machine() { return machine_; }
   [[nodiscard]] const Machine& machine() const { return machine_; }
   // What to poll for; a negative descriptor when there is nothing.
-  [[nodiscard]] pollfd interest() const { return socket_.interest(!unsent_.empty()); }
+  [[nodiscard]] pollfd interest() const {
+    if (lookup_.busy()) return {lookup_.fd(), POLLIN, 0};
+    return socket_.interest(!unsent_.empty());
+  }
   [[nodiscard]] Instant next_timer() const;
   // Receives, runs timers, connects and sends. `revents` as poll() answered.
   void process(short revents);
@@ -43,27 +48,41 @@ class PollConnection {
   void wait_and_process(Instant until = kNever);
   // Sends what calls have added since the last process().
   void flush();
-  // From now on calls do not fail because all endpoints failed: something is held.
+  // From now on calls do not fail because no pawld can be reached: something is held.
   void keep_retrying() { keep_retrying_ = true; }
   [[nodiscard]] bool is_open() const { return socket_.is_open(); }
   // No pawld was reached because TLS does not match on both ends: the configuration is wrong.
   [[nodiscard]] bool is_tls_mismatch() const { return tls_mismatches_ > 0 && !machine_.reached(); }
 
  private:
+  // The endpoints of one pawld.
+  struct Target {
+    std::string name;
+    std::vector<Endpoint> endpoints;
+  };
+
+  [[nodiscard]] bool is_busy() const { return socket_.is_connecting() || lookup_.busy(); }
+  [[nodiscard]] std::size_t endpoints() const;
+  void connect_to_node();
+  void on_looked_up(Result<std::vector<Endpoint>> endpoints);
   void start_connect();
   void on_connect_progress(Socket::Progress progress);
   void on_connect_failed();
+  void on_node_failed(const std::string& why);
   void receive();
   void hang_up(const std::string& why);
 
-  const std::vector<Endpoint> endpoints_;
   const Millis connect_timeout_;
+  std::vector<Target> targets_;  // the configured ones, then those that were looked up since
+  const std::size_t configured_;
   Machine machine_;
   Socket socket_;
+  Lookup lookup_;
   Instant connect_limit_ = kNever;
   std::string unsent_;
-  std::size_t current_ = 0;         // the endpoint in use, or the next to try
-  std::size_t failed_ = 0;          // endpoints, in this round
+  std::size_t target_ = 0;          // in use, or being connected to
+  std::size_t endpoint_ = 0;        // of that
+  bool any_answered_ = false;       // in this round
   std::size_t tls_mismatches_ = 0;  // endpoints in a row
   bool keep_retrying_ = false;
   std::string errors_;  // of this round

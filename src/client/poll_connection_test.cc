@@ -218,6 +218,43 @@ TEST_F(PollConnectionTest, CallMovesToTheNextEndpointAfterAHangUp) {
                 [&] { return (received += receive(other)).find("disk") != std::string::npos; });
 }
 
+TEST_F(PollConnectionTest, StandbyIsLeftForTheActiveOneThatItNames) {
+  const Port standby, other, active;
+  PollConnection pawld = connection({standby.address(), other.address()});
+  ask(pawld, {"INSPECT", "disk"});
+  const UniqueFd peer = accept_and_greet(pawld, standby);
+  reply(peer, "-READONLY active=" + active.name() + "\r\n");
+  process_until(pawld, [&] { return active.called(); });
+  EXPECT_FALSE(other.called()) << "it goes there at once";
+  const UniqueFd second = active.accept();
+  reply(second, kHelloReply);
+  std::string received;
+  process_until(pawld,
+                [&] { return (received += receive(second)).find("disk") != std::string::npos; });
+  reply(second, "+fine\r\n");
+  EXPECT_TRUE(answer(pawld));
+}
+
+TEST_F(PollConnectionTest, NameOfTheActiveOneIsLookedUpInTheBackground) {
+  const Port standby, active;
+  PollConnection pawld = connection({standby.address()});
+  pawld.keep_retrying();
+  ask(pawld, {"INSPECT", "disk"});
+  const UniqueFd peer = accept_and_greet(pawld, standby);
+  reply(peer, "-READONLY active=localhost:" + std::to_string(active.address().port) + "\r\n");
+  process_until(pawld, [&] { return active.called(); });
+}
+
+TEST_F(PollConnectionTest, ActiveOneThatCannotBeReachedDoesNotEndTheCall) {
+  const Port standby, other, unreachable(Port::Does::kRefuse);
+  PollConnection pawld = connection({standby.address(), other.address()});
+  ask(pawld, {"INSPECT", "disk"});
+  const UniqueFd peer = accept_and_greet(pawld, standby);
+  reply(peer, "-READONLY active=" + unreachable.name() + "\r\n");
+  process_until(pawld, [&] { return other.called(); });
+  EXPECT_TRUE(pawld.machine().take_completions().empty());
+}
+
 TEST_F(PollConnectionTest, InvalidBytesEndTheConnection) {
   const Port port;
   PollConnection pawld = connection({port.address()});

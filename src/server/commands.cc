@@ -12,7 +12,7 @@ wire::WireError standby_error(const store::Active& active) {
           active.address.empty()
               ? "this pawld stands by, and which one is active is not known yet; ask again in a "
                 "moment"
-              : "active=" + active.address};
+              : wire::active_text(active.address)};
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ constexpr std::array<Row, kErrorCodes> kRows{{
     {ErrorCode::kLoading, "LOADING", Code::kUnavailable,
      "pawld is still reading its data; nothing happened."},
     {ErrorCode::kReadOnly, "READONLY", Code::kUnavailable,
-     "Reserved for standby servers, which do not exist yet; this version never sends it."},
+     "This pawld stands by, and nothing happened: `active=` names the one to ask, `http=` its HTTP "
+     "interface. Without them none is known: ask again, here or elsewhere, in a moment."},
     {ErrorCode::kUncertain, "UNCERTAIN", Code::kUnknown,
      "The store did not confirm; ask again with the same request id."},
     {ErrorCode::kFull, "FULL", Code::kUnavailable, "No disk space; nothing happened."},
@@ -71,6 +72,36 @@ std::optional<ErrorCode> error_code_from_text(std::string_view word) {
 bool is_closing_error(std::string_view line) {
   return line.starts_with("BUSY events:") || line.starts_with("BUSY unauthenticated:") ||
          line.starts_with("NOAUTH users:");
+}
+
+namespace {
+
+// The word behind `key`, up to the next space.
+std::string_view word_behind(std::string_view line, std::string_view key) {
+  for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
+    if (at == 0 || line[at - 1] != ' ') continue;
+    const std::string_view rest = line.substr(at + key.size());
+    return rest.substr(0, rest.find(' '));
+  }
+  return {};
+}
+
+}  // namespace
+
+ActiveElsewhere active_in(std::string_view line) {
+  return {word_behind(line, "active="), word_behind(line, "http=")};
+}
+
+std::string active_text(std::string_view advertised) {
+  const std::size_t slash = advertised.find('/');
+  const std::string_view resp = advertised.substr(0, slash);
+  std::string text = "active=" + std::string(resp);
+  if (slash == std::string_view::npos) return text;
+  const std::string_view http = advertised.substr(slash + 1);
+  const bool only_port = http.find(':') == std::string_view::npos;
+  text += " http=";
+  if (only_port) text.append(resp.substr(0, resp.rfind(':') + 1));
+  return text.append(http);
 }
 
 Error error_from_line(std::string_view line) {

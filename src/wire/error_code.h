@@ -67,6 +67,16 @@ inline constexpr std::string_view kClosedDisplaced =
 // The answer of a TLS port, in plain text after "-ERR ", to a client that does not use TLS.
 inline constexpr std::string_view kPortSpeaksTls = "this port speaks TLS";
 
+// Where a READONLY error sends the client: "READONLY active=host:port http=host:port".
+struct ActiveElsewhere {
+  std::string_view resp;  // Each is empty when it is not known.
+  std::string_view http;
+};
+[[nodiscard]] ActiveElsewhere active_in(std::string_view line);
+// The text of such an error. `advertised` is what the active pawld has stored about itself:
+// "host:port", or "host:port/http" with the port or the address of its HTTP interface behind it.
+[[nodiscard]] std::string active_text(std::string_view advertised);
+
 // Reads an error line ("LOST expired"). An unknown first word gives kUnknown, the safe conclusion.
 [[nodiscard]] Error error_from_line(std::string_view line);
 
