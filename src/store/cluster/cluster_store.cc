@@ -71,6 +71,9 @@ void ClusterStore::send(Head head, const Batch* batch, std::optional<BatchId> id
     pending.write.bytes = batch->bytes();
     pending.batches = {*id};
   }
+  // Once a resignation has left, another one may take over at any moment, whether or not it is
+  // confirmed here: nothing is answered from memory any more.
+  if (head.state == Head::State::kResigned) window_end_ = Nanos(0);
   pending.write.head = encode(head);
   pending.head = std::move(head);
   pending.sent = true;

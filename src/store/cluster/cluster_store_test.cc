@@ -203,6 +203,19 @@ TEST_F(ClusterStoreTest, OneThatResignsLeavesTheRoleToOthersFirst) {
   EXPECT_EQ(log.writes.size(), 3U) << "nobody else wanted it";
 }
 
+// Another one takes over as soon as it reads that; the answer may be late, or lost.
+TEST_F(ClusterStoreTest, NothingIsAnsweredFromMemoryOnceAResignationWasSent) {
+  become_active();
+  EXPECT_GT(store.may_answer_until(), now);
+  store.resign();
+  step();
+  ASSERT_EQ(decode_head(log.writes.back().head)->state, Head::State::kResigned);
+  EXPECT_LE(store.may_answer_until(), now);
+  log.answer_write(Outcome::kUnknown);
+  step();
+  EXPECT_LE(store.may_answer_until(), now);
+}
+
 TEST_F(ClusterStoreTest, ATakeoverReadsWhatIsMissingBeforeItServes) {
   Head head = other_head(7, 1);
   head.covered = 40;
