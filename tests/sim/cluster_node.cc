@@ -6,13 +6,18 @@
 #include <utility>
 
 namespace pawl::sim {
+
+std::string node_host(int number) {
+  return fmt::format("node-{}", number);
+}
+
 namespace {
 
 constexpr std::uint64_t kWatchers = std::uint64_t{1} << 60;
 
 store::cluster::ClusterSettings quick(int number) {
   store::cluster::ClusterSettings settings;
-  settings.address = fmt::format("node-{}:7295", number);
+  settings.address = node_host(number) + ":7295";
   settings.role_ttl = kRoleTtl;
   settings.heartbeat = kRoleTtl / 5;
   settings.poll = kRoleTtl / 10;
@@ -38,6 +43,7 @@ void ClusterNode::start() {
   PAWL_ASSERT(!up());
   ++life_;
   dying_ = paused_ = turn_due_ = false;
+  held_since_.reset();
   served_epoch_ = 0;
   way_ = std::make_unique<SimulatedLog>(world_, shared_.log, [this] { turn_soon(); });
   store_ = std::make_unique<store::cluster::ClusterStore>(quick(number_), *way_, random_,
@@ -143,7 +149,7 @@ void ClusterNode::on_hangup(LinkId link) {
 
 std::size_t ClusterNode::send(server::ConnectionId connection, std::string_view bytes) {
   if (connection.value >= kWatchers) {
-    shared_.watch.received(bytes, read().monotonic);
+    shared_.watch.received(bytes, read().monotonic, held_since_);
   } else {
     network_->send_to_client(connection.value, std::string(bytes));
   }
@@ -175,8 +181,11 @@ void ClusterNode::turn_soon() {
 
 void ClusterNode::turn() {
   store_->on_timer();
+  const auto closed = [this] { return boot_time() >= store_->may_answer_until(); };
+  if (closed() && !held_since_) held_since_ = read().monotonic;
   engine_->run_turn();
   if (dying_) return kill();
+  if (!closed()) held_since_.reset();
   look_at_role();
   store_->on_timer();  // What the turn has asked for.
   const Nanos timer = store_->next_timer();

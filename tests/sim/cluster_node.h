@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@
 namespace pawl::sim {
 
 inline constexpr Nanos kRoleTtl = Millis(1000);
+
+// Where clients reach the node with this number.
+[[nodiscard]] std::string node_host(int number);
 
 class ClusterNode final : private server::Network, private server::ClockSource, private Waker {
  public:
@@ -93,6 +97,7 @@ class ClusterNode final : private server::Network, private server::ClockSource, 
   bool paused_ = false;
   bool dying_ = false;
   Nanos slept_{0};
+  std::optional<Nanos> held_since_;  // Its output, on the clock of read().
   struct Arrival {
     LinkId link;
     bool hangup;

@@ -1,6 +1,4 @@
-// A run in which several pawld share a store. Without observers (Plan::observers) so far: libpawl
-// resumes two observations, of which one prefix begins with the other, in the wrong order after it
-// has asked a standby, and can miss events.
+// A run in which several pawld share a store.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "sim/checker.h"
 #include "sim/client_node.h"
 #include "sim/cluster_node.h"
+#include "sim/observer_node.h"
 #include "sim/operator_node.h"
 #include "sim/plain_node.h"
 #include "sim/simulation.h"
@@ -22,18 +21,20 @@ using std::chrono::seconds;
 constexpr Nanos kClusterCalm =
     seconds(30);  // Enough for every takeover, wait, lease and retry (P7).
 
-// Which node a connection leads to. Clients know the addresses of all; mostly they try the one that
-// is active first.
+// Which node a connection leads to: the one that libpawl has chosen. Plain clients mostly find the
+// active one.
 class Front final : public ServerEndpoint {
  public:
   using Nodes = std::vector<std::unique_ptr<ClusterNode>>;
-  Front(World& world, const Nodes& nodes) : world_(world), nodes_(nodes) {}
+  Front(World& world, const Nodes& nodes, int count) : world_(world), nodes_(nodes) {
+    for (int i = 1; i <= count; ++i) hosts_.push_back(node_host(i));
+  }
 
-  bool on_connect(LinkId link) override {
-    std::size_t chosen = world_.random().below(nodes_.size());
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (nodes_[i]->active() && world_.chance(70)) chosen = i;
-    }
+  [[nodiscard]] std::vector<std::string> hosts() const override { return hosts_; }
+  bool on_connect(LinkId link, const std::string& host) override {
+    std::size_t chosen =
+        static_cast<std::size_t>(std::find(hosts_.begin(), hosts_.end(), host) - hosts_.begin());
+    if (chosen == hosts_.size()) chosen = some_node();
     if (!nodes_[chosen]->on_connect(link)) return false;
     at_[link] = chosen;
     return true;
@@ -44,8 +45,17 @@ class Front final : public ServerEndpoint {
   void on_hangup(LinkId link) override { nodes_[at_.at(link)]->on_hangup(link); }
 
  private:
+  std::size_t some_node() {
+    std::size_t chosen = world_.random().below(nodes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i]->active() && world_.chance(70)) chosen = i;
+    }
+    return chosen;
+  }
+
   World& world_;
   const Nodes& nodes_;
+  std::vector<std::string> hosts_;
   std::map<LinkId, std::size_t> at_;
 };
 
@@ -57,7 +67,7 @@ class ClusterSimulation {
         workload_(workload()),
         log_(world_),
         watch_(workload_.ttl, faults_),
-        front_(world_, nodes_),
+        front_(world_, nodes_, plan.nodes),
         network_(world_, front_, network_faults()),
         guard_(world_, history_),
         operator_(world_, network_, rate(), workload_.locks, history_) {
@@ -77,12 +87,17 @@ class ClusterSimulation {
                                                    workload_, history_,
                                                    [](LinkId, const std::string&) {}));
     }
+    for (int i = 1; i <= plan.observers; ++i) {
+      observers_.push_back(std::make_unique<ObserverNode>(
+          world_, network_, i, rate(), workload_.election, watch_, history_, faults_));
+    }
   }
 
   Verdict run() {
     for (auto& node : nodes_) node->start();
     for (auto& client : clients_) client->begin();
     for (auto& client : plain_) client->begin();
+    for (auto& observer : observers_) observer->begin();
     if (plan_.has(Trouble::kOperator)) operator_.begin();
     plan_faults();
     world_.run_until(storm_end());
@@ -198,6 +213,29 @@ class ClusterSimulation {
     operator_.wind_down();
     for (auto& client : clients_) client->wind_down();
     for (auto& client : plain_) client->wind_down();
+    for (auto& observer : observers_) observer->wind_down();
+    hold_an_election();
+  }
+
+  // Everything has come to rest: every observer sees the leader, and in the end that there is none.
+  void hold_an_election() {
+    world_.at(storm_end() + seconds(20), [this] { operator_.lead(workload_.election); });
+    world_.at(storm_end() + Millis(23'500), [this] {
+      if (operator_.leads_with().value == 0)
+        faults_.push_back("P7: all is healed, and no candidate can be elected");
+      check_observers(operator_.leads_with());
+      operator_.resign();
+    });
+  }
+
+  void check_observers(Token leader) {
+    for (const auto& observer : observers_) {
+      if (observer->leader() == leader) continue;
+      faults_.push_back(
+          fmt::format("EL: all is quiet, token {} leads (0: none), and observer {} received {}",
+                      leader.value, observer->number(),
+                      observer->leader() ? std::to_string(observer->leader()->value) : "nothing"));
+    }
   }
 
   void check_the_end() {
@@ -209,6 +247,7 @@ class ClusterSimulation {
       if (!client->idle())
         faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
     }
+    check_observers(Token{});
     std::size_t active = 0;
     for (const auto& node : nodes_) {
       if (!node->active()) continue;
@@ -232,6 +271,8 @@ class ClusterSimulation {
     for (const auto& client : clients_) verdict.grants += client->grants();
     for (const auto& client : plain_) verdict.plain_grants += client->grants();
     verdict.grants += verdict.plain_grants;
+    for (const Leading& leading : history_.leaders)
+      verdict.leaders += leading.token.value != 0 ? 1 : 0;
     for (const auto& node : nodes_) verdict.takeovers += node->takeovers();
     verdict.faults = std::move(faults_);
     verdict.crashes = crashes_;
@@ -257,6 +298,7 @@ class ClusterSimulation {
   OperatorNode operator_;
   std::vector<std::unique_ptr<ClientNode>> clients_;
   std::vector<std::unique_ptr<PlainNode>> plain_;
+  std::vector<std::unique_ptr<ObserverNode>> observers_;
   std::uint64_t crashes_ = 0;
   bool calm_ = false;
 };

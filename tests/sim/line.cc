@@ -15,10 +15,24 @@ void Line::be_reborn() {
   ++life_;
   ++alarm_;
   if (link_) network_.close_by_client(*std::exchange(link_, std::nullopt));
-  connecting_ = frozen_ = false;
+  connecting_ = 0;
+  frozen_ = false;
   arrived_.clear();
   machine_ = std::make_unique<client::Machine>(
-      world_.random(), client::MachineOptions{.answer_timeout = Millis(700)});
+      world_.random(),
+      client::MachineOptions{.nodes = some_nodes(), .answer_timeout = Millis(700)});
+}
+
+// Half of the clients know all of them, in some order; the others only some, and must be told.
+std::vector<client::Address> Line::some_nodes() {
+  std::vector<std::string> hosts = network_.hosts();
+  if (hosts.empty()) return {};
+  for (std::size_t i = hosts.size(); i-- > 1;)
+    std::swap(hosts[i], hosts[world_.random().below(i + 1)]);
+  if (world_.chance(50)) hosts.resize(1 + world_.random().below(hosts.size()));
+  std::vector<client::Address> nodes;
+  for (std::string& host : hosts) nodes.push_back({std::move(host)});
+  return nodes;
 }
 
 void Line::on_bytes(LinkId link, std::string bytes) {
@@ -37,27 +51,24 @@ void Line::on_hangup(LinkId link) {
 }
 
 void Line::connect() {
-  connecting_ = true;
-  const std::uint64_t life = life_;
+  const std::uint64_t attempt = connecting_ = ++attempts_;
+  const auto failed = [this, attempt](const char* why) {
+    if (connecting_ != attempt) return;
+    connecting_ = 0;
+    machine_->disconnected(why, now());
+    on_event_();
+  };
   (void)network_.connect(
       *this,
-      [this, life](LinkId link) {
-        if (life != life_ || !std::exchange(connecting_, false))
-          return network_.close_by_client(link);
+      [this, attempt](LinkId link) {
+        if (connecting_ != attempt) return network_.close_by_client(link);
+        connecting_ = 0;
         link_ = link;
         machine_->connected(now());
         on_event_();
       },
-      [this, life] {
-        if (life != life_ || !std::exchange(connecting_, false)) return;
-        machine_->disconnected("refused", now());
-        on_event_();
-      });
-  world_.after(Millis(500), [this, life] {  // An attempt without an answer is given up.
-    if (life != life_ || !std::exchange(connecting_, false)) return;
-    machine_->disconnected("timed out", now());
-    on_event_();
-  });
+      [failed] { failed("refused"); }, network_.hosts().empty() ? "" : machine_->node().host);
+  world_.after(Millis(500), [failed] { failed("timed out"); });
 }
 
 void Line::settle(client::Instant wake) {
@@ -66,12 +77,12 @@ void Line::settle(client::Instant wake) {
     network_.close_by_client(*std::exchange(link_, std::nullopt));
     machine_->disconnected("of no use", now());
   }
-  if (!link_ && !connecting_ && machine_->wants_connection(now())) connect();
+  if (!link_ && connecting_ == 0 && machine_->wants_connection(now())) connect();
   if (link_) network_.send_to_server(*link_, machine_->take_output());
 
   client::Instant next = std::min(machine_->next_timer(), wake);
   if (next == client::kNever) return;
-  if (connecting_)
+  if (connecting_ != 0)
     next = std::max(next, now() + Millis(10));  // The machine would connect now, and so it does.
   const std::uint64_t alarm = ++alarm_;
   world_.at(std::max(moment(next), world_.now() + std::chrono::microseconds(1)), [this, alarm] {

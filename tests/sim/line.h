@@ -46,6 +46,7 @@ class Line final : public Endpoint {
 
  private:
   void connect();
+  [[nodiscard]] std::vector<client::Address> some_nodes();
 
   World& world_;
   Network& network_;
@@ -53,7 +54,8 @@ class Line final : public Endpoint {
   const std::function<void()> on_event_;
   std::unique_ptr<client::Machine> machine_;
   std::optional<LinkId> link_;
-  bool connecting_ = false;
+  std::uint64_t connecting_ = 0;  // The attempt that is under way; 0: none.
+  std::uint64_t attempts_ = 0;
   bool frozen_ = false;
   Moment frozen_since_{};
   Nanos stopped_{0};  // What the clock has missed: nothing.

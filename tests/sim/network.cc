@@ -14,22 +14,22 @@ Moment Network::arrival(Moment& not_before) {
 }
 
 LinkId Network::connect(Endpoint& client, std::function<void(LinkId)> connected,
-                        std::function<void()> refused) {
+                        std::function<void()> refused, std::string host) {
   const LinkId id = ++last_;
   if (cut_) return id;  // No answer.
   Link& link = links_[id];
   link.client = &client;
-  world_.at(arrival(link.to_server_until),
-            [this, id, connected = std::move(connected), refused = std::move(refused)] {
-              const auto found = links_.find(id);
-              if (found == links_.end()) return;
-              if (!server_.on_connect(id)) {
-                links_.erase(found);
-                return refused();
-              }
-              found->second.client_open = found->second.server_open = true;
-              connected(id);
-            });
+  world_.at(arrival(link.to_server_until), [this, id, connected = std::move(connected),
+                                            refused = std::move(refused), host = std::move(host)] {
+    const auto found = links_.find(id);
+    if (found == links_.end()) return;
+    if (!server_.on_connect(id, host)) {
+      links_.erase(found);
+      return refused();
+    }
+    found->second.client_open = found->second.server_open = true;
+    connected(id);
+  });
   return id;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "sim/world.h"
 
@@ -25,8 +26,10 @@ class Endpoint {
 
 class ServerEndpoint : public Endpoint {
  public:
-  // False: refused.
-  virtual bool on_connect(LinkId link) = 0;
+  // The host of each process, where there are several.
+  [[nodiscard]] virtual std::vector<std::string> hosts() const { return {}; }
+  // To one of the hosts, or to no particular one. False: refused.
+  virtual bool on_connect(LinkId link, const std::string& host) = 0;
 };
 
 struct NetworkFaults {
@@ -43,10 +46,11 @@ class Network {
   Network(World& world, ServerEndpoint& server, NetworkFaults faults)
       : world_(world), server_(server), faults_(faults) {}
 
+  [[nodiscard]] std::vector<std::string> hosts() const { return server_.hosts(); }
   // The client gets connected(link) or refused() after a while. Neither when the network is cut:
   // it must time out.
   LinkId connect(Endpoint& client, std::function<void(LinkId)> connected,
-                 std::function<void()> refused);
+                 std::function<void()> refused, std::string host = {});
   void send_to_server(LinkId link, std::string bytes) { send(link, std::move(bytes), true); }
   void send_to_client(LinkId link, std::string bytes) { send(link, std::move(bytes), false); }
   // This end is done with it; what it sent before is still delivered.

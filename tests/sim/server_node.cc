@@ -224,7 +224,7 @@ void ServerNode::stall(Nanos duration, Clock clock) {
 
 // --- The network ---------------------------------------------------------------------------------
 
-bool ServerNode::on_connect(LinkId link) {
+bool ServerNode::on_connect(LinkId link, const std::string&) {
   if (!up()) return false;
   return engine_->connected(server::ConnectionId{link}, "client");
 }

@@ -76,7 +76,7 @@ class ServerNode final : public ServerEndpoint,
   [[nodiscard]] std::uint64_t crashes() const { return crashes_; }
   [[nodiscard]] std::uint64_t refusals() const { return refusals_; }
 
-  bool on_connect(LinkId link) override;
+  bool on_connect(LinkId link, const std::string& host) override;
   void on_bytes(LinkId link, std::string bytes) override;
   void on_hangup(LinkId link) override;
 

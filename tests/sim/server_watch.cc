@@ -21,7 +21,7 @@ std::string ServerWatch::start(Nanos now) {
   return out;
 }
 
-void ServerWatch::received(std::string_view bytes, Nanos now) {
+void ServerWatch::received(std::string_view bytes, Nanos now, std::optional<Nanos> held_since) {
   unread_.append(bytes);
   std::size_t taken = 0;
   for (;;) {
@@ -36,15 +36,15 @@ void ServerWatch::received(std::string_view bytes, Nanos now) {
     }
     newest_ = event->id.n;
     sent_.push_back({event->id, event->kind, event->lock, event->token, life_});
-    see(*event, now);
+    see(*event, now, held_since.value_or(now));
   }
   unread_.erase(0, taken);
 }
 
-void ServerWatch::see(const wire::EventPush& event, Nanos now) {
+void ServerWatch::see(const wire::EventPush& event, Nanos now, Nanos durable) {
   switch (event.kind) {
     case wire::EventKind::kGranted:
-      return granted(event, now);
+      return granted(event, durable);
     case wire::EventKind::kReleased:
     case wire::EventKind::kExpired:
     case wire::EventKind::kBroken:
@@ -54,14 +54,14 @@ void ServerWatch::see(const wire::EventPush& event, Nanos now) {
   }
 }
 
-void ServerWatch::granted(const wire::EventPush& event, Nanos now) {
+void ServerWatch::granted(const wire::EventPush& event, Nanos durable) {
   auto& holders = exclusive_[event.lock];
   if (!holders.empty()) {
     faults_.push_back(fmt::format("G3: \"{}\" is granted as token {} while token {} holds it",
                                   event.lock, event.token.value, holders.begin()->value));
   }
   if (event.mode == "exclusive") holders.insert(event.token);
-  durable_.emplace(event.token, now);
+  durable_.emplace(event.token, durable);
   if (event.owner.empty()) return;  // Not one of the clients' own.
   if (gone_.contains(event.owner)) {
     faults_.push_back(

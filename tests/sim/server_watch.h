@@ -27,7 +27,9 @@ class ServerWatch {
 
   // pawld begins to serve, at this moment of its own clock. Returns what the observer sends.
   [[nodiscard]] std::string start(Nanos now);
-  void received(std::string_view bytes, Nanos now);
+  // `held_since`: pawld has held its output since then, so what is granted here may be durable since
+  // then as well.
+  void received(std::string_view bytes, Nanos now, std::optional<Nanos> held_since = {});
 
   // The connection on which `owner` waited, as the last thing it did, is known to be gone; or it
   // asks again elsewhere.
@@ -50,8 +52,8 @@ class ServerWatch {
   [[nodiscard]] std::uint64_t life() const { return life_; }
 
  private:
-  void see(const wire::EventPush& event, Nanos now);
-  void granted(const wire::EventPush& event, Nanos now);
+  void see(const wire::EventPush& event, Nanos now, Nanos durable);
+  void granted(const wire::EventPush& event, Nanos durable);
   void ended(const wire::EventPush& event, Nanos now);
 
   const Millis ttl_;
