@@ -50,6 +50,7 @@ struct Common {
   std::string_view status, name, summary;
 };
 constexpr Common kCommon[]{
+    {"307", "Standby", "this pawld stands by: the same request, to the active one in Location"},
     {"400", "Invalid", "the request is wrong; detail says what was expected"},
     {"401", "Unauthorized", "credentials are needed, or were wrong"},
     {"403", "Forbidden",
@@ -75,7 +76,8 @@ json::object responses_of(const Route& route) {
     responses[std::to_string(answer.status)] = response;
   }
   for (const Common& common : kCommon) {
-    if (common.status == "401" && route.access == wire::Access::kNone) continue;
+    const bool local = route.access == wire::Access::kNone;
+    if (local && (common.status == "401" || common.status == "307")) continue;
     if (!responses.contains(common.status))
       responses[common.status] =
           json::object{{"$ref", "#/components/responses/" + std::string(common.name)}};

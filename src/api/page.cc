@@ -39,6 +39,9 @@ The routes are also an OpenAPI 3.1 document: `GET /v1/openapi.json`.
   Tokens are JSON numbers up to 9007199254740991.
 - Where pawld has users, send `Authorization: Bearer USER:SECRET`; a client certificate does as well ([users](auth.md)).
   Where it has a certificate it speaks HTTPS only: a plain request is answered with 400 `tls_required`.
+- Of several pawld that share a store one is active.
+  The others answer 307, with the same route of the active one as `Location` (`Pawl-Active` has its address for Redis clients), or 503 with `Retry-After` while they know of none; `/healthz`, `/readyz`, `/metrics` and `/v1/status` are about the pawld that is asked.
+  A client that follows by itself sends method, body, `Pawl-Lease` and `Idempotency-Key` again, but most leave `Authorization` out for another host: then send the request there yourself ([several nodes](../how-to/several-nodes.md)).
 - Web pages are kept out: `Host` must be a loopback name or one of `http.hosts` in the configuration (except for `/healthz` and `/readyz`, which probes ask by address), and `Origin`, when a browser sends it, must be pawld itself.
   Nothing answers a preflight.
 
@@ -63,6 +66,9 @@ struct Code {
   std::string_view status, code, meaning;
 };
 constexpr Code kCodes[]{
+    {"307 503", "standby",
+     "This pawld stands by, and nothing happened. 307: `Location` is the same route of the active "
+     "one. 503: none is known; retryable."},
     {"400", "invalid too_long malformed idempotency_key lease_required no_users tls_required",
      "The request is wrong; `detail` says what was expected."},
     {"401", "noauth wrongpass", "Credentials are needed, or were wrong."},

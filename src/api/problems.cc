@@ -131,9 +131,9 @@ Problem problem_of(std::string_view line) {
     return still_restoring(time_left(detail));
   if (error == ErrorCode::kConflict && detail.starts_with("the request id "))
     problem.detail = "the Idempotency-Key was used with other locks, shared, limit or ttl_ms";
-  constexpr std::string_view kActive = "active=";
-  if (error == ErrorCode::kReadOnly && detail.starts_with(kActive))
-    problem.headers.push_back({"Pawl-Active", detail.substr(kActive.size())});
+  if (const auto active = wire::active_in(line);
+      error == ErrorCode::kReadOnly && !active.resp.empty())
+    problem.headers.push_back({"Pawl-Active", std::string(active.resp)});
   return problem;
 }
 
@@ -148,6 +148,20 @@ Problem problem_of(std::string_view line, const Subject& subject) {
   } else {
     problem.detail = route + problem.detail.substr(refused.size());
   }
+  return problem;
+}
+
+Problem standby(std::string_view line, const http::Request& request) {
+  Problem problem = problem_of(line);
+  const std::string http(wire::active_in(line).http);
+  if (http.empty()) return problem;
+  const std::string at = (request.tls ? "https://" : "http://") + http;
+  // Not Retry-After: the client need not wait.
+  std::erase_if(problem.headers,
+                [](const http::Header& header) { return header.name == "Retry-After"; });
+  problem.status = 307;
+  problem.detail = "this pawld stands by; ask the active one: " + at;
+  problem.headers.push_back({"Location", at + request.target});
   return problem;
 }
 

@@ -25,6 +25,8 @@ struct Subject {
 };
 // The same, for a refusal that names the command or how to authenticate.
 [[nodiscard]] http::Problem problem_of(std::string_view line, const Subject& subject);
+// Of a READONLY error: 307 to the same route of the active pawld, if its HTTP interface is known.
+[[nodiscard]] http::Problem standby(std::string_view line, const http::Request& request);
 // Of the error that the credentials of a request were answered with.
 [[nodiscard]] http::Problem problem_of_credentials(std::string_view line);
 

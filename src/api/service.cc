@@ -316,6 +316,8 @@ void Service::take(const Handle& pending, const wire::Value& value) {
 http::Problem Service::refusal(const PendingRequest& pending, std::string_view command,
                                std::string_view line) {
   if (command == kAuth) return problem_of_credentials(line);
+  if (wire::error_code_from_text(line.substr(0, line.find(' '))) == wire::ErrorCode::kReadOnly)
+    return standby(line, pending.exchange->request());
   if (pending.route == nullptr) return problem_of(line);
   return problem_of(line,
                     {command, pending.route->method, pending.route->path, pending.route->access});

@@ -262,6 +262,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     request.body = std::move(message.body());
     request.peer = peer_.address;
     request.user = peer_.user;
+    request.tls = peer_.tls;
     const auto open = std::make_shared<OpenExchange>(std::move(request), this->shared_from_this());
     open_ = open;
     context_.handler(open);

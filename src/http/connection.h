@@ -45,6 +45,7 @@ struct ConnectionContext {
 struct Peer {
   std::string address;
   std::string user = {};  // The common name of its verified certificate.
+  bool tls = false;
 };
 
 // The place of a connection in its server, as long as one copy exists.

@@ -69,7 +69,7 @@ class Handshake final : public std::enable_shared_from_this<Handshake> {
     const X509* certificate = SSL_get0_peer_certificate(ssl);
     const bool verified = certificate != nullptr && SSL_get_verify_result(ssl) == X509_V_OK;
     std::string user = verified ? tls::common_name(*certificate) : "";
-    start_connection(std::move(stream_), context_, Peer{std::move(peer_), std::move(user)},
+    start_connection(std::move(stream_), context_, Peer{std::move(peer_), std::move(user), true},
                      std::move(slot_));
   }
 

@@ -52,7 +52,8 @@ std::optional<std::string_view> Request::header(std::string_view name) const {
 }
 
 Response to_response(const Problem& problem) {
-  PAWL_ASSERT(problem.status >= 400 && problem.status < 600 && !problem.code.empty());
+  // 307: ask elsewhere.
+  PAWL_ASSERT(problem.status >= 307 && problem.status < 600 && !problem.code.empty());
   boost::json::object body{{"type", "urn:pawl:problem:" + problem.code},
                            {"title", problem.title},
                            {"status", problem.status},

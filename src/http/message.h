@@ -28,6 +28,8 @@ struct Request {
   std::string peer;
   // The common name of the verified client certificate; empty if there is none.
   std::string user = {};
+  // Whether it came by HTTPS.
+  bool tls = false;
 
   // The value of a header; names ignore case. Nothing if it is missing, and also if it was sent
   // twice, because it is not clear what two values mean.
