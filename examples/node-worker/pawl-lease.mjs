@@ -5,7 +5,8 @@
 //     await write(lease.token);               // the token goes with every write
 //   });
 //
-// As for `pawl`: PAWL_ADDR (tls://host:port for TLS), PAWL_AUTH (user:secret), PAWL_TLS_CA, PAWL_TLS_CERT, PAWL_TLS_KEY.
+// As for `pawl`: PAWL_ADDR (host:port, or tls://host:port; several with commas), PAWL_AUTH (user:secret), PAWL_TLS_CA,
+// PAWL_TLS_CERT, PAWL_TLS_KEY.
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeSync } from 'node:fs';
 import { hostname, uptime } from 'node:os';
@@ -33,9 +34,8 @@ const now = () => uptime() * 1000;
 // The deadline. It counts from the send: pawld cannot have started the lease before it was asked.
 const goodUntil = (sent, granted, ttl) => sent + granted * 0.99 - Math.max(20, ttl / 100) - CLOCK_STEP_MS;
 
-function clientOptions(connectTimeout) {
-  const { PAWL_ADDR, PAWL_AUTH, PAWL_TLS_CA, PAWL_TLS_CERT, PAWL_TLS_KEY } = process.env;
-  const address = PAWL_ADDR || '127.0.0.1:7295';
+function clientOptions(address, connectTimeout) {
+  const { PAWL_AUTH, PAWL_TLS_CA, PAWL_TLS_CERT, PAWL_TLS_KEY } = process.env;
   const url = new URL(address.includes('://') ? address : `pawl://${address}`);
   const [, username, password] = (PAWL_AUTH ?? '').match(/^([^:]*):(.*)$/) ?? [];
   const file = (path) => path && readFileSync(path);
@@ -44,9 +44,30 @@ function clientOptions(connectTimeout) {
   return { username, password, socket: { host, port: Number(url.port || 7295), connectTimeout, reconnectStrategy: false, ...tls } };
 }
 
+// Of several pawld one is active. `active` is the one that answered last, or that a standby has named.
+const addresses = (process.env.PAWL_ADDR || '127.0.0.1:7295').split(',');
+let active = addresses[0];
+
+// After an error that says to ask again: the active one, if a standby has named it; otherwise the next of the list.
+function moveOn(error) {
+  const [, named] = error.message.match(/^READONLY .*\bactive=(\S+)/) ?? [];
+  const tls = addresses[0].startsWith('tls://'); // Never without TLS where TLS was asked for.
+  if (!named) addresses.push(addresses.shift());
+  active = named ? (tls ? 'tls://' : '') + named : addresses[0];
+}
+
 // One command on a connection of its own, so that a connection that hangs costs one try and not the lease.
 async function call(timeoutMs, ...words) {
-  const client = createClient(clientOptions(timeoutMs));
+  try {
+    return await ask(timeoutMs, words);
+  } catch (error) {
+    if (!refused(error)) moveOn(error);
+    throw error;
+  }
+}
+
+async function ask(timeoutMs, words) {
+  const client = createClient(clientOptions(active, Math.min(timeoutMs, 2000)));
   client.on('error', () => {}); // What fails also rejects below.
   const timer = setTimeout(() => client.isOpen && client.destroy(), timeoutMs);
   try {
@@ -59,7 +80,7 @@ async function call(timeoutMs, ...words) {
 }
 
 // Whether pawld has refused. Otherwise it is unknown what happened, or nothing happened: ask again.
-const refused = (error) => error instanceof ErrorReply && !/^(UNCERTAIN|LOADING)/.test(error.message);
+const refused = (error) => error instanceof ErrorReply && !/^(UNCERTAIN|LOADING|READONLY)/.test(error.message);
 
 // A granted lease, renewed in the background. Once it cannot be relied on, `signal` is aborted and onLost(lease, why) is
 // called, once.

@@ -4,9 +4,10 @@
         lease.check()                # before every write
         write(lease.token)           # the token goes with every write
 
-As for `pawl`: PAWL_ADDR (tls://host:port for TLS), PAWL_AUTH (user:secret), PAWL_TLS_CA,
-PAWL_TLS_CERT, PAWL_TLS_KEY. """
+As for `pawl`: PAWL_ADDR (host:port, or tls://host:port; several with commas), PAWL_AUTH
+(user:secret), PAWL_TLS_CA, PAWL_TLS_CERT, PAWL_TLS_KEY. """
 import os
+import re
 import secrets
 import select
 import socket
@@ -51,10 +52,9 @@ def good_until(sent, granted, ttl):
     return sent + granted * 0.99 - max(20, ttl / 100)
 
 
-def connect(timeout_ms):
+def connect(address, timeout_ms):
     """A client that gives up after the timeout and does not retry: retries are made below."""
     env = os.environ.get
-    address = env("PAWL_ADDR") or "127.0.0.1:7295"
     url = urlsplit(address if "://" in address else "pawl://" + address)
     user, _, secret = env("PAWL_AUTH", "").partition(":")
     return redis.Redis(
@@ -69,16 +69,49 @@ def connect(timeout_ms):
         ssl_keyfile=env("PAWL_TLS_KEY"),
         decode_responses=True,
         socket_timeout=timeout_ms / 1000,
-        socket_connect_timeout=timeout_ms / 1000,
+        socket_connect_timeout=min(timeout_ms, 2000) / 1000,
         retry=Retry(NoBackoff(), 0),
     )
 
 
 def unanswered(error):
     """Whether it is unknown what happened, or nothing happened: ask again."""
+    if isinstance(error, redis.ReadOnlyError):  # A standby: nothing happened.
+        return True
     if isinstance(error, (redis.ResponseError, redis.AuthenticationError)):
         return str(error).startswith("UNCERTAIN")
     return True
+
+
+class Pawld:
+    """The pawld of PAWL_ADDR. Of several, one is active: after an error that says to ask again the
+    next command goes to another one."""
+
+    def __init__(self, timeout_ms):
+        self.timeout_ms = timeout_ms
+        self.addresses = (os.environ.get("PAWL_ADDR") or "127.0.0.1:7295").split(",")
+        self.client = connect(self.addresses[0], timeout_ms)
+
+    def ask(self, *words):
+        try:
+            return self.client.execute_command(*words)
+        except redis.RedisError as error:
+            if unanswered(error):
+                self.move_on(error)
+            raise
+
+    def move_on(self, error):
+        """To the active one, if a standby has named it; otherwise to the next of the list."""
+        named = re.search(r"\bactive=(\S+)", str(error))
+        if isinstance(error, redis.ReadOnlyError) and named:
+            # Never without TLS where TLS was asked for.
+            tls = self.addresses[0].startswith("tls://")
+            address = ("tls://" if tls else "") + named[1]
+        else:
+            self.addresses = self.addresses[1:] + self.addresses[:1]
+            address = self.addresses[0]
+        self.client.close()
+        self.client = connect(address, self.timeout_ms)
 
 
 class Lease:
@@ -94,7 +127,7 @@ class Lease:
         )
         self.on_lost, self.why, self.pid = on_lost, None, os.getpid()
         self.early = 0 if on_lost is end_process else self.ttl / 6  # Time for the work to stop.
-        self.client = connect(self.ttl / 6)
+        self.pawld = Pawld(self.ttl / 6)
         self.deadline = good_until(first_sent, grant["waited_ms"] + self.ttl, self.ttl)
         if self.deadline - now() < self.ttl / 2:  # The answer was slow: begin with a renewal.
             self.renew()
@@ -127,7 +160,7 @@ class Lease:
 
     def renew(self):
         sent = now()
-        answered = self.client.execute_command("RENEW", self.id)
+        answered = self.pawld.ask("RENEW", self.id)
         self.deadline = good_until(sent, answered, self.ttl)
 
     def keep(self):
@@ -157,7 +190,7 @@ class Lease:
             self.over.set()
         while now() < self.deadline:
             try:
-                return self.client.execute_command("RELEASE", self.id) == 1
+                return self.pawld.ask("RELEASE", self.id) == 1
             except redis.RedisError as error:
                 if not unanswered(error):
                     return False
@@ -176,12 +209,12 @@ class Lease:
 
 def acquire(lock, ttl_ms=15000, wait_ms=0, on_lost=end_process):
     """A Lease. Raises NotAcquired, or redis.RedisError when pawld was not reached or refused."""
-    client = connect(wait_ms + ttl_ms)
+    pawld = Pawld(wait_ms + ttl_ms)
     request = secrets.token_hex(16)  # Asked again with it, pawld answers with the same lease.
     first_sent = now()
     while True:
         try:
-            reply = client.execute_command(
+            reply = pawld.ask(
                 "ACQUIRE",
                 lock,
                 "TTL",

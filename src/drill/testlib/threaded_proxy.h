@@ -27,6 +27,10 @@ class ThreadedProxy {
   [[nodiscard]] std::string address() const { return proxy_->address(); }
   [[nodiscard]] std::uint16_t port() const { return proxy_->port(); }
 
+  void cut(Cut cut) {
+    const std::lock_guard hold(mutex_);
+    proxy_->cut(cut);
+  }
   void silence_connections() {
     const std::lock_guard hold(mutex_);
     proxy_->silence_connections();
