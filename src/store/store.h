@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/batch.h"
 #include "base/types.h"
@@ -59,6 +60,32 @@ struct Loaded {
 struct Active {
   std::string address;  // Where clients reach it; empty while that is not known.
   std::uint64_t epoch = 0;
+};
+
+// What a store that several processes share knows of them, and of what it is built on. For people:
+// nothing is decided by it.
+struct ClusterView {
+  struct Node {
+    std::string address = {};
+    std::string role = {};  // active, standby; silent: it has not reported for a while
+    std::uint64_t pid = 0;
+    bool is_self = false;
+  };
+  struct Endpoint {
+    std::string name = {};
+    bool usable = false;
+    bool leader = false;
+    std::string version = {};
+    // Why it is not usable, or should not be used; empty: all is well.
+    std::string problem = {};
+  };
+  std::string name = {};  // of the cluster
+  std::vector<Node> nodes = {};
+  std::vector<Endpoint> endpoints = {};
+  std::uint64_t round_trips = 0;  // that were answered
+  std::uint64_t sends = 0;        // of them, those sent again included
+  std::uint64_t troubles = 0;     // outcomes that were unknown, and endpoints that failed
+  Nanos round_trip_time{0};       // of all that were answered
 };
 
 // A request for a copy of everything durable, for the case that the store is lost. `wait`, `at` and
@@ -122,8 +149,8 @@ class Store {
   virtual Result<Loaded> load(Visitor& visitor) = 0;
 
   // Makes `batch` durable, while the store is ready(), as the next in its sequence: batches are
-  // never joined, so what is numbered by them (events) never goes back. Exactly one call of the sink follows for each batch, in submission
-  // order, inside submit() or pump(); a store that commits inline makes it before this returns,
+  // never joined, so what is numbered by them (events) never goes back. Exactly one call of the sink
+  // follows for each batch, in submission order, inside submit() or pump(); a store that commits inline makes it before this returns,
   // unless it lacks space: then the batch waits for a later pump(). The
   // batch may be reused once this returns; `sink` must live until its call.
   virtual void submit(const Batch& batch, BatchId id, Sink& sink) = 0;
@@ -162,6 +189,8 @@ class Store {
   // batch that is confirmed moves this on. The store wakes its waker then. For ever where no other
   // process can take the store.
   [[nodiscard]] virtual Nanos may_answer_until() const { return Nanos::max(); }
+  // Nothing of a store that is not shared.
+  [[nodiscard]] virtual std::optional<ClusterView> cluster() const { return std::nullopt; }
 
   // --- Damage ------------------------------------------------------------------------------------
   [[nodiscard]] virtual Damage damage() const { return {}; }
@@ -197,7 +226,7 @@ class Store {
   // Records that everything is written and that `high_water` is exact. No submit may follow.
   virtual Result<void> close() = 0;
 
-  // For STATUS: "journal", "memory".
+  // For STATUS: "journal", "memory", "etcd".
   [[nodiscard]] virtual std::string_view kind() const = 0;
 };
 

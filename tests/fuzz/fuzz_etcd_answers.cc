@@ -15,16 +15,15 @@
 #include "base/limits.h"
 #include "etcd/client.h"
 #include "etcd/http2_connection.h"
-#include "etcd/log_format.h"
-#include "etcd/log_index.h"
-#include "etcd/log_reader.h"
 #include "etcd/messages.h"
+#include "store/cluster/log_copy.h"
 #include "tests/fuzz/chunks.h"
 
 namespace pawl::fuzz {
 namespace {
 
 using namespace etcd;
+using namespace store::cluster;
 
 void decode_all(std::string_view bytes) {
   if (const auto range = decode_range(bytes)) {
@@ -90,17 +89,18 @@ void read_log(std::string_view bytes) {
   std::memcpy(value.data() + 4, &crc, sizeof(crc));
   if (const auto head = decode_head(value)) PAWL_ASSERT(encode_head(*head).size() == kHeadBytes);
   const auto entry = decode_entry(value);
-  if (!entry) return;
+  if (!entry || entry->header.number == 0 || entry->header.number == UINT64_MAX) return;
   Head head;
   head.incarnation = entry->header.incarnation;
-  head.first = std::max<std::uint64_t>(entry->header.number, 1);
-  LogReader reader(head);
-  LogIndex index(head.first);
-  std::string operations;
-  const auto taken = reader.take(entry->header.number, value,
-                                 [&](std::uint64_t, std::string_view more) { operations += more; });
-  if (taken) index.add(head.first, value.size(), operations);
-  PAWL_ASSERT(index.live_bytes() <= value.size());
+  head.first = entry->header.number;
+  LogCopy copy(head, {});
+  if (!copy.take(head.first, value)) return;
+  head.last = head.first;
+  head.last_crc = entry->crc;
+  PAWL_ASSERT(copy.complete(head).has_value());
+  PAWL_ASSERT(copy.index().live_bytes() <= value.size());
+  const auto carried = carried_records(copy.index(), {{head.first, value}}, "");
+  PAWL_ASSERT(carried && carried->size() == copy.index().live_bytes());
 }
 
 class NoNetwork final : public Network {

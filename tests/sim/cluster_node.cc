@@ -24,6 +24,9 @@ store::cluster::ClusterSettings quick(int number) {
   settings.resend_pause = Millis(10);
   settings.jitter = kRoleTtl / 25;
   settings.batch_limits.bytes = 64 * 1024;
+  // So that it is cleaned all the time.
+  settings.cleaning = {
+      .slack_bytes = 8 * 1024, .entries_free = 24, .carried_max = 2048, .entries_max = 8};
   return settings;
 }
 

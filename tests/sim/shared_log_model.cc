@@ -9,7 +9,6 @@ namespace pawl::sim {
 namespace {
 
 constexpr Millis kAttempt{150};  // Without an answer for so long the outcome is unknown.
-constexpr std::size_t kPage = 40;
 
 }  // namespace
 
@@ -19,18 +18,17 @@ SharedLogModel::WriteAnswer SharedLogModel::write(const Write& write) {
   using Outcome = WriteAnswer::Outcome;
   if (write.expected && *write.expected != head_) return {Outcome::kRefused, head_};
   head_ = write.head;
-  if (write.entry != 0) {
-    // Two that write without comparing may leave a gap, or write one entry twice.
-    if (entries_.size() < write.entry) entries_.resize(write.entry);
-    entries_[write.entry - 1] = write.bytes;
-  }
+  // Two that write without comparing may leave a gap, or write one entry twice.
+  if (write.entry != 0) entries_[write.entry] = write.bytes;
+  entries_.erase(entries_.begin(), entries_.lower_bound(write.delete_before));
   return {Outcome::kApplied, ""};
 }
 
-SharedLogModel::ReadAnswer SharedLogModel::read(std::uint64_t from, std::size_t most) const {
+SharedLogModel::ReadAnswer SharedLogModel::read(const Read& read) const {
   ReadAnswer answer{.known = true, .head = head_, .entries = {}};
-  for (std::uint64_t i = from; i <= entries_.size() && answer.entries.size() < most; ++i)
-    answer.entries.push_back(entries_[i - 1]);
+  const auto end = entries_.lower_bound(read.from + read.most);
+  for (auto entry = entries_.lower_bound(read.from); entry != end; ++entry)
+    answer.entries.push_back({entry->first, entry->second});
   return answer;
 }
 
@@ -86,7 +84,7 @@ void SimulatedLog::write(const Write& write) {
   });
 }
 
-void SimulatedLog::read(std::uint64_t from) {
+void SimulatedLog::read(const Read& read) {
   const std::shared_ptr<State> state = state_;
   const std::uint64_t attempt = ++state->reads;
   const auto answer = [state, attempt](const ReadAnswer& found) {
@@ -98,8 +96,8 @@ void SimulatedLog::read(std::uint64_t from) {
   };
   world_.after(kAttempt, [answer] { answer({}); });
   if (state->cut || model_.loses()) return;
-  world_.after(model_.delay(), [this_world = &world_, model = &model_, state, from, answer] {
-    const ReadAnswer found = model->read(from, kPage);
+  world_.after(model_.delay(), [this_world = &world_, model = &model_, state, read, answer] {
+    const ReadAnswer found = model->read(read);
     if (model->loses()) return;
     this_world->after(model->delay(), [state, answer, found] {
       if (!state->cut) answer(found);

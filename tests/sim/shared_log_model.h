@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,13 +19,13 @@ class SharedLogModel {
  public:
   using Write = store::cluster::SharedLog::Write;
   using WriteAnswer = store::cluster::SharedLog::WriteAnswer;
+  using Read = store::cluster::SharedLog::Read;
   using ReadAnswer = store::cluster::SharedLog::ReadAnswer;
 
   explicit SharedLogModel(World& world) : world_(world) {}
 
   [[nodiscard]] WriteAnswer write(const Write& write);
-  // At most `most` entries.
-  [[nodiscard]] ReadAnswer read(std::uint64_t from, std::size_t most) const;
+  [[nodiscard]] ReadAnswer read(const Read& read) const;
   void heal() { lossy_ = false; }
 
   // --- The way of one message --------------------------------------------------------------------
@@ -34,7 +35,7 @@ class SharedLogModel {
  private:
   World& world_;
   std::string head_;
-  std::vector<std::string> entries_;
+  std::map<std::uint64_t, std::string> entries_;
   bool lossy_ = true;
 };
 
@@ -47,7 +48,7 @@ class SimulatedLog final : public store::cluster::SharedLog {
 
   void listen(Listener* listener) override { state_->listener = listener; }
   void write(const Write& write) override;
-  void read(std::uint64_t from) override;
+  void read(const Read& read) override;
   [[nodiscard]] std::string_view kind() const override { return "simulated"; }
 
   // While cut, nothing passes either way.

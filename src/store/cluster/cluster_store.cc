@@ -10,10 +10,34 @@ namespace pawl::store::cluster {
 
 using Outcome = SharedLog::WriteAnswer::Outcome;
 
+namespace {
+
+// A request that is alone writes at most so much: a lease and the last token.
+constexpr std::size_t kAloneOperations = 2;
+
+}  // namespace
+
 ClusterStore::ClusterStore(ClusterSettings settings, SharedLog& log, Random& random,
                            std::function<Nanos()> boot_clock)
     : settings_(std::move(settings)), log_(log), random_(random), clock_(std::move(boot_clock)) {
   log_.listen(this);
+}
+
+Error log_went_back() {
+  return {
+      Code::kInvalid,
+      "the store that this cluster shares went back to an earlier state under this pawld: it was "
+      "restored from a snapshot, or lost. Tokens could be issued twice: stop every pawld of this "
+      "cluster, and go on as docs/how-to/run-a-cluster.md says"};
+}
+
+const Head* ClusterStore::head() const {
+  return head_bytes_ && !head_bytes_->empty() ? &head_ : nullptr;
+}
+
+void ClusterStore::leave() {
+  leaves_ = true;
+  resign();
 }
 
 // --- Timers --------------------------------------------------------------------------------------
@@ -21,20 +45,25 @@ ClusterStore::ClusterStore(ClusterSettings settings, SharedLog& log, Random& ran
 void ClusterStore::on_timer() {
   if (failure_) return;
   const Nanos now = clock_();
+  if (gather_until_ != Nanos(0) && now >= gather_until_) {
+    gather_until_ = Nanos(0);
+    wake();
+  }
   if (pending_) {
     if (!pending_->sent && now >= pending_->resend_at) {
       pending_->sent = true;
       log_.write(pending_->write);  // The same bytes: they cannot apply twice.
     }
   } else if (role_ == Role::kActive || role_ == Role::kCompleting) {
-    Head next = next_head();
+    Pending next = next_write();
     const bool resign = resigning_ && durable_.empty();
-    if (resign) next.state = Head::State::kResigned;
-    if (resign || now >= last_sent_ + settings_.heartbeat) send(next, nullptr, std::nullopt);
+    if (resign) next.head.state = HeadState::kResigned;
+    if (resign || now >= last_sent_ + settings_.heartbeat) send(std::move(next));
   } else if (may_claim(now)) {
     claim();
   }
-  if (role_ != Role::kActive && !reading_from_ && now >= read_at_) read_on();
+  if (reading_ != Reading::kNothing || now < read_at_) return;
+  role_ == Role::kActive ? begin_cleaning() : read_on();
 }
 
 Nanos ClusterStore::next_timer() const {
@@ -44,38 +73,48 @@ Nanos ClusterStore::next_timer() const {
     if (!pending_->sent) next = pending_->resend_at;
   } else if (role_ == Role::kActive || role_ == Role::kCompleting) {
     next = resigning_ && durable_.empty() ? Nanos(0) : last_sent_ + settings_.heartbeat;
-  } else if (role_ == Role::kStandby && head_bytes_) {
+  } else if (role_ == Role::kStandby && head_bytes_ && !leaves_) {
     next = may_claim(head_since_) ? Nanos(0) : head_since_ + settings_.role_ttl + jitter_;
   }
-  if (role_ != Role::kActive && !reading_from_) next = std::min(next, read_at_);
+  const bool reads = role_ != Role::kActive || (cleaning_ && !cleaning_->complete);
+  if (reads && reading_ == Reading::kNothing) next = std::min(next, read_at_);
+  if (gather_until_ != Nanos(0)) next = std::min(next, gather_until_);
   return next;
 }
 
 // --- Writing -------------------------------------------------------------------------------------
 
-Head ClusterStore::next_head() const {
-  Head next = head_;
-  ++next.number;
+ClusterStore::Pending ClusterStore::next_write() const {
+  Pending next;
+  next.head = head_;
+  ++next.head.n;
   return next;
 }
 
-void ClusterStore::send(Head head, const Batch* batch, std::optional<BatchId> id) {
+void ClusterStore::add_entry(Pending& pending, std::string carried, std::string operations) const {
+  Head& head = pending.head;
+  pending.write.entry = head.last = head_.last + 1;
+  EncodedEntry entry = encode_entry({.previous_crc = head_.last_crc,
+                                     .incarnation = head.incarnation,
+                                     .epoch = head.epoch,
+                                     .number = head.last,
+                                     .sequence = head.sequence},
+                                    carried, operations);
+  head.last_crc = entry.crc;
+  pending.write.bytes = std::move(entry.bytes);
+  pending.carried = std::move(carried);
+  pending.operations = std::move(operations);
+}
+
+void ClusterStore::send(Pending pending) {
   PAWL_ASSERT(!pending_);
-  Pending pending;
   pending.write.expected = *head_bytes_;
   if (PAWL_MUTANT(epoch_not_compared) && role_ == Role::kActive)
     pending.write.expected = std::nullopt;
-  if (batch != nullptr) {
-    head.covered = std::max(head.covered, batch->covered());
-    pending.write.entry = ++head.last;
-    pending.write.bytes = batch->bytes();
-    pending.batches = {*id};
-  }
   // Once a resignation has left, another one may take over at any moment, whether or not it is
   // confirmed here: nothing is answered from memory any more.
-  if (head.state == Head::State::kResigned) window_end_ = Nanos(0);
-  pending.write.head = encode(head);
-  pending.head = std::move(head);
+  if (pending.head.state == HeadState::kResigned) window_end_ = Nanos(0);
+  pending.write.head = encode_head(pending.head);
   pending.sent = true;
   // Read before the write leaves: the window is counted from here, however often it is sent again.
   pending.first_sent = last_sent_ = clock_();
@@ -86,7 +125,9 @@ void ClusterStore::send(Head head, const Batch* batch, std::optional<BatchId> id
 bool ClusterStore::ready() const {
   if (PAWL_MUTANT(unknown_taken_for_failure) && pending_ && !pending_->sent)
     return role_ == Role::kActive && !pending_->batches.empty();
-  return role_ == Role::kActive && !pending_ && !resigning_ && !failure_;
+  if (role_ != Role::kActive || pending_ || resigning_ || failure_) return false;
+  if (cleaning_ && !cleaning_->complete && copy_->index().must_be_cleaned()) return false;
+  return gather_until_ == Nanos(0) || clock_() >= gather_until_;
 }
 
 void ClusterStore::submit(const Batch& batch, BatchId id, Sink& /*sink*/) {
@@ -94,12 +135,19 @@ void ClusterStore::submit(const Batch& batch, BatchId id, Sink& /*sink*/) {
   if (PAWL_MUTANT(unknown_taken_for_failure) && pending_) {
     // "It failed, so it is tried again together with what has come since."
     pending_->head.covered = std::max(pending_->head.covered, batch.covered());
-    pending_->write.bytes += batch.bytes();
-    pending_->write.head = encode(pending_->head);
+    add_entry(*pending_, pending_->carried, pending_->operations + std::string(batch.bytes()));
+    pending_->write.head = encode_head(pending_->head);
     pending_->batches.push_back(id);
     return;
   }
-  send(next_head(), &batch, id);
+  gather_until_ = Nanos(0);
+  Pending next = next_write();
+  next.head.covered = std::max(next.head.covered, batch.covered());
+  ++next.head.sequence;
+  next.batches = {id};
+  next.gathers = batch.operations() > kAloneOperations;
+  carry(next, batch.bytes());
+  if (!failure_) send(std::move(next));
 }
 
 void ClusterStore::written(const SharedLog::WriteAnswer& answer) {
@@ -120,8 +168,9 @@ void ClusterStore::confirmed() {
   Pending done = *std::exchange(pending_, std::nullopt);
   head_bytes_ = std::move(done.write.head);
   head_ = std::move(done.head);
+  read_is_old_ = true;
   durable_.insert(durable_.end(), done.batches.begin(), done.batches.end());
-  if (head_.state == Head::State::kResigned) {
+  if (head_.state == HeadState::kResigned) {
     become_standby();
     resigned_myself_ = true;
     deposed_ = Active{.address = "", .epoch = head_.epoch};
@@ -131,11 +180,21 @@ void ClusterStore::confirmed() {
   window_end_ = done.first_sent + settings_.role_ttl / 100 * 99 - margin;
   if (role_ == Role::kClaiming) {
     role_ = Role::kCompleting;
-    if (copied_ >= head_.last || PAWL_MUTANT(takeover_with_a_stale_copy)) {
+    if (!copy_) copy_.emplace(head_, settings_.cleaning);
+    if (copy_is_complete()) {
       begin_to_serve();
-    } else if (!reading_from_) {
+    } else if (reading_ == Reading::kNothing) {
       read_on();
     }
+  } else if (role_ == Role::kActive) {
+    if (done.write.entry != 0) copy_->append(done.write.entry, done.write.bytes);
+    if (done.write.delete_before != 0) {
+      copy_->drop_before(done.write.delete_before);
+      cleaning_.reset();
+    }
+    if (done.gathers && settings_.gather > Nanos(0)) gather_until_ = clock_() + settings_.gather;
+    if (reading_ == Reading::kNothing) begin_cleaning();
+    clean_alone();
   }
   wake();
 }
@@ -144,13 +203,9 @@ void ClusterStore::refused(const std::string& found) {
   const auto head = found.empty() ? Result<Head>(Head{}) : decode_head(found);
   if (!head) return fail(head.error());
   const bool was_active = role_ == Role::kActive || role_ == Role::kCompleting;
-  if (was_active && (found.empty() || head->same_writer(head_))) {
-    return fail(Error{Code::kInvalid,
-                      "the shared log went back to an earlier state under this pawld: it was "
-                      "restored from a snapshot, or lost. Stop every pawld of this cluster, and "
-                      "restore a backup of Pawl instead"});
-  }
+  if (was_active && (found.empty() || head->same_writer(head_))) return fail(log_went_back());
   pending_.reset();
+  read_is_old_ = true;
   become_standby();
   observe(found);
 }
@@ -159,17 +214,22 @@ void ClusterStore::refused(const std::string& found) {
 
 void ClusterStore::begin_to_serve() {
   PAWL_ASSERT(role_ == Role::kCompleting);
+  if (PAWL_MUTANT(takeover_with_a_stale_copy)) {
+    if (copy_->next() <= head_.last) copy_->skip_to(head_.last + 1);
+  } else if (const auto complete = copy_->complete(head_); !complete) {
+    return fail(complete.error());
+  }
   role_ = Role::kActive;  // If the last time has ended unseen by pump(), that is reported first.
+  read_at_ = Nanos(0);
   wake();
 }
 
 void ClusterStore::become_standby() {
-  if (role_ == Role::kActive) {  // The copy was given away, or is no longer complete.
-    copy_.clear();
-    copied_ = 0;
-  }
+  if (role_ == Role::kActive) copy_.reset();  // It was given away, or is no longer complete.
   role_ = Role::kStandby;
   resigning_ = resigned_myself_ = false;
+  cleaning_.reset();
+  gather_until_ = Nanos(0);
   window_end_ = Nanos(0);
   head_since_ = clock_();
   read_at_ = head_since_;
@@ -182,6 +242,7 @@ void ClusterStore::observe(const std::string& head) {
   if (head_bytes_ == head) return;
   const auto decoded = head.empty() ? Result<Head>(Head{}) : decode_head(head);
   if (!decoded) return fail(decoded.error());
+  if (is_earlier(*decoded)) return fail(log_went_back());
   head_since_ = clock_();
   resigned_myself_ = false;
   const bool another = !head_bytes_ || !decoded->same_writer(head_) || may_serve_;
@@ -192,75 +253,145 @@ void ClusterStore::observe(const std::string& head) {
   wake();
 }
 
+// One history only adds; so this is another one, or an earlier state of it.
+bool ClusterStore::is_earlier(const Head& head) const {
+  if (!head_bytes_ || head_bytes_->empty()) return false;
+  return head.incarnation != head_.incarnation || head.epoch < head_.epoch || head.n < head_.n ||
+         head.last < head_.last || head.covered < head_.covered || head.sequence < head_.sequence;
+}
+
 bool ClusterStore::may_claim(Nanos now) const {
-  if (role_ != Role::kStandby || !head_bytes_ || pending_) return false;
+  if (role_ != Role::kStandby || !head_bytes_ || pending_ || leaves_) return false;
   if (head_bytes_->empty()) return true;
-  if (head_.state == Head::State::kResigned && !resigned_myself_) return true;
+  if (head_.state == HeadState::kResigned && !resigned_myself_) return true;
   const Nanos wait = PAWL_MUTANT(takeover_too_soon) ? settings_.role_ttl / 3 : settings_.role_ttl;
   return now - head_since_ >= wait + jitter_;
 }
 
 void ClusterStore::claim() {
-  Head next = next_head();
-  if (head_bytes_->empty()) next.incarnation = Incarnation{random_.next()};
-  ++next.epoch;
-  next.writer[0] = random_.next();
-  next.writer[1] = random_.next();
-  next.state = Head::State::kActive;
-  next.address = settings_.address;
+  Pending next = next_write();
+  if (head_bytes_->empty()) next.head.incarnation = Incarnation{random_.next()};
+  ++next.head.epoch;
+  next.head.writer = {random_.next(), random_.next()};
+  next.head.state = HeadState::kActive;
+  next.head.address = settings_.address;
   role_ = Role::kClaiming;
-  send(std::move(next), nullptr, std::nullopt);
+  send(std::move(next));
 }
 
 // --- Reading -------------------------------------------------------------------------------------
 
 void ClusterStore::read_on() {
-  reading_from_ = copied_ + 1;
-  log_.read(*reading_from_);
+  reading_ = Reading::kCopy;
+  reading_from_ = copy_ ? copy_->next() : head_.first;
+  read_is_old_ = false;
+  log_.read({.from = reading_from_, .most = kEntriesAtOnce});
 }
 
 void ClusterStore::read(const SharedLog::ReadAnswer& answer) {
-  PAWL_ASSERT(reading_from_);
-  const bool fits = *std::exchange(reading_from_, std::nullopt) == copied_ + 1;
-  read_at_ = clock_() + settings_.poll;
-  if (failure_ || role_ == Role::kActive) return;
-  if (answer.known && fits) {
-    for (const std::string& entry : answer.entries) {
-      if (const auto applied = apply(entry); !applied) return fail(applied.error());
-      ++copied_;
-    }
+  PAWL_ASSERT(reading_ != Reading::kNothing);
+  const Reading wanted = std::exchange(reading_, Reading::kNothing);
+  const Nanos now = clock_();
+  read_at_ = now + (answer.known ? settings_.poll : settings_.resend_pause);
+  if (failure_) return;
+  if (wanted == Reading::kOldEntries || role_ == Role::kActive) {
+    if (wanted == Reading::kOldEntries && role_ == Role::kActive) read_back(answer);
+    return;
   }
-  if (answer.known && role_ == Role::kStandby) observe(answer.head);
-  if (role_ != Role::kCompleting) return;
-  if (copied_ >= head_.last) return begin_to_serve();
-  read_at_ = answer.known ? Nanos(0) : clock_() + settings_.resend_pause;
+  if (!answer.known) return;
+  if (const auto copied = copy_entries(answer); !copied) return fail(copied.error());
+  if (role_ == Role::kStandby && !read_is_old_) observe(answer.head);
+  if (role_ == Role::kCompleting && copy_is_complete()) begin_to_serve();
 }
 
-Result<void> ClusterStore::apply(std::string_view entry) {
-  while (!entry.empty()) {
-    const auto operation = take_operation(entry);
-    if (!operation) return operation.error();
-    if (operation->put) {
-      copy_.insert_or_assign(std::string(operation->key), std::string(operation->value));
-    } else if (const auto found = copy_.find(operation->key); found != copy_.end()) {
-      copy_.erase(found);
+// Takes the entries of the answer into the copy. If there are more, the next read is due at once.
+Result<void> ClusterStore::copy_entries(const SharedLog::ReadAnswer& answer) {
+  if (answer.head.empty()) return {};
+  const auto head = decode_head(answer.head);
+  if (!head) return head.error();
+  // From before the takeover; or another one writes by now, and the next write of this one learns
+  // of it.
+  if (role_ == Role::kCompleting && !head->same_writer(head_)) {
+    if (read_is_old_) read_at_ = clock_();
+    return {};
+  }
+  // Not begun, or what would come next is cleaned away already.
+  if (!copy_ || copy_->next() < head->first) copy_.emplace(*head, settings_.cleaning);
+  for (const SharedLog::NumberedEntry& entry : answer.entries) {
+    if (entry.number < copy_->next()) continue;
+    if (auto taken = copy_->take(entry.number, entry.bytes); !taken) return taken;
+  }
+  const bool progress = copy_->next() != reading_from_;
+  if (copy_->next() > head->last || !progress) return copy_->complete(*head);
+  read_at_ = clock_();
+  return {};
+}
+
+bool ClusterStore::copy_is_complete() const {
+  return copy_->next() > head_.last || PAWL_MUTANT(takeover_with_a_stale_copy);
+}
+
+// --- Cleaning ------------------------------------------------------------------------------------
+
+void ClusterStore::begin_cleaning() {
+  if (!cleaning_) {
+    if (!copy_->index().wants_cleaning()) return;
+    const CleaningPlan plan = copy_->index().plan();
+    if (plan.first == copy_->index().first()) return;
+    cleaning_ = Cleaning{.plan = plan, .entries = {}};
+  }
+  if (cleaning_->complete) return;
+  reading_ = Reading::kOldEntries;
+  reading_from_ = copy_->index().first();
+  log_.read({.from = reading_from_, .most = cleaning_->plan.first - reading_from_});
+}
+
+void ClusterStore::read_back(const SharedLog::ReadAnswer& answer) {
+  if (!cleaning_ || !answer.known || reading_from_ != copy_->index().first()) return;
+  // A deposed one finds them deleted; its next write tells it.
+  if (answer.entries.size() != cleaning_->plan.first - reading_from_) return;
+  cleaning_->entries = answer.entries;
+  cleaning_->complete = true;
+  clean_alone();
+  wake();
+}
+
+// Adds the entry of a batch; and cleaning with it, if that is prepared and fits.
+void ClusterStore::carry(Pending& pending, std::string_view operations) {
+  std::string carried;
+  if (cleaning_ && cleaning_->complete) {
+    auto live = carried_records(copy_->index(), cleaning_->entries, operations);
+    if (!live) return fail(live.error());
+    if (live->size() + operations.size() <= limits::kEtcdEntryMax + limits::kEtcdCarriedMax) {
+      carried = std::move(*live);
+      pending.head.first = pending.write.delete_before = cleaning_->plan.first;
     }
   }
-  return {};
+  add_entry(pending, std::move(carried), std::string(operations));
+}
+
+// What would not fit beside a large batch has an entry of its own.
+void ClusterStore::clean_alone() {
+  if (!cleaning_ || !cleaning_->complete || pending_ || failure_ || resigning_ ||
+      cleaning_->plan.carried_bytes <= limits::kEtcdCarriedMax)
+    return;
+  Pending next = next_write();
+  carry(next, "");
+  if (!failure_) send(std::move(next));
 }
 
 // --- Store ---------------------------------------------------------------------------------------
 
 Result<Loaded> ClusterStore::load(Visitor& visitor) {
   PAWL_ASSERT(role_ == Role::kActive && may_serve_);
-  const auto records = std::exchange(copy_, {});
+  const auto records = copy_->take_records();
   visitor.expect(records.size());
   for (const auto& [key, value] : records) {
     if (auto seen = visitor.record(key, value); !seen) return seen.error();
   }
   return Loaded{.incarnation = head_.incarnation,
                 .high_water = head_.covered,
-                .sequence = head_.last,
+                .sequence = head_.sequence,
                 .fresh = head_.last == 0,
                 .clean = false,
                 .epoch = head_.epoch};

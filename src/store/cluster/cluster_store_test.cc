@@ -18,15 +18,16 @@ class ScriptedLog final : public SharedLog {
  public:
   void listen(Listener* listener) override { listener_ = listener; }
   void write(const Write& write) override { writes.push_back(write); }
-  void read(std::uint64_t from) override { reads.push_back(from); }
+  void read(const Read& read) override { reads.push_back(read.from); }
   [[nodiscard]] std::string_view kind() const override { return "scripted"; }
 
   void answer_write(Outcome outcome, std::string found = "") {
     listener_->written({outcome, std::move(found)});
   }
-  void answer_read(const std::string& head, std::vector<std::string> entries = {}) {
+  void answer_read(const std::string& head, std::vector<NumberedEntry> entries = {}) {
     listener_->read({.known = true, .head = head, .entries = std::move(entries)});
   }
+  void fail(std::string why) { listener_->failed({Code::kInvalid, std::move(why)}); }
 
   std::vector<Write> writes;
   std::vector<std::uint64_t> reads;
@@ -62,8 +63,11 @@ Batch batch_of(std::string_view key, std::string_view value, std::uint64_t cover
 
 class ClusterStoreTest : public testing::Test {
  protected:
+  explicit ClusterStoreTest(ClusterSettings settings = {.address = "db1:7295", .jitter = 0ms})
+      : store(std::move(settings), log, random, [this] { return now; }) {}
+
   // Reads what another pawld has written, and does what is due.
-  void read(const std::string& head, std::vector<std::string> entries = {}) {
+  void read(const std::string& head, std::vector<SharedLog::NumberedEntry> entries = {}) {
     step();
     log.answer_read(head, std::move(entries));
     step();
@@ -86,21 +90,47 @@ class ClusterStoreTest : public testing::Test {
     KeptRecords visitor;
     ASSERT_TRUE(store.load(visitor));
   }
-  static Head other_head(std::uint64_t epoch = 7, std::uint64_t last = 0) {
+  static Head other_head(std::uint64_t epoch = 7) {
     Head head;
     head.incarnation = Incarnation{3};
     head.epoch = epoch;
-    head.number = 100;
-    head.writer[0] = 11;
-    head.last = last;
+    head.n = 100 * epoch;
+    head.writer = {11, 12};
     head.address = "db2:7295";
     return head;
+  }
+
+  // The head of another pawld that has taken over from this one.
+  [[nodiscard]] Head taken_over(std::uint64_t epoch = 7) const {
+    Head head = *decode_head(log.writes.back().head);
+    head.epoch = epoch;
+    head.n += 100;
+    head.writer = {11, epoch};
+    head.address = "db2:7295";
+    if (log.writes.back().entry != 0) {  // Not applied.
+      --head.last;
+      --head.sequence;
+      head.last_crc = 0;
+    }
+    return head;
+  }
+  // The next entry of another writer, and the head that fits it.
+  static SharedLog::NumberedEntry append_to(Head& head, const Batch& batch) {
+    ++head.n;
+    EncodedEntry entry = encode_entry({.previous_crc = head.last_crc,
+                                       .incarnation = head.incarnation,
+                                       .epoch = head.epoch,
+                                       .number = ++head.last,
+                                       .sequence = ++head.sequence},
+                                      "", batch.bytes());
+    head.last_crc = entry.crc;
+    return {head.last, std::move(entry.bytes)};
   }
 
   ScriptedLog log;
   SeededRandom random{1};
   Nanos now = 1000s;
-  ClusterStore store{{.address = "db1:7295", .jitter = 0ms}, log, random, [this] { return now; }};
+  ClusterStore store;
   KeptOutcomes sink;
 };
 
@@ -138,7 +168,7 @@ TEST_F(ClusterStoreTest, TheWindowCountsFromTheFirstSend) {
 TEST_F(ClusterStoreTest, AnotherWriterInTheHeadMeansDeposed) {
   become_active();
   store.submit(batch_of("a", "1"), BatchId{1}, sink);
-  log.answer_write(Outcome::kRefused, encode(other_head()));
+  log.answer_write(Outcome::kRefused, encode_head(taken_over()));
   EXPECT_EQ(store.may_answer_until(), Nanos(0));
   EXPECT_FALSE(store.ready());
   step();
@@ -161,18 +191,18 @@ TEST_F(ClusterStoreTest, AnEarlierHeadOfItsOwnMeansThatTheLogWasRestored) {
 }
 
 TEST_F(ClusterStoreTest, AStandbyTakesOverWhenTheHeadIsUnchangedForTheRoleTtl) {
-  read(encode(other_head()));
+  read(encode_head(other_head()));
   EXPECT_THAT(sink.deposed_by, ElementsAre("db2:7295")) << "that is who is active";
   advance(4900ms);
   EXPECT_THAT(log.writes, IsEmpty());
   Head moved = other_head();
-  ++moved.number;
-  log.answer_read(encode(moved));  // It still writes.
+  ++moved.n;
+  log.answer_read(encode_head(moved));  // It still writes.
   advance(4900ms);
   EXPECT_THAT(log.writes, IsEmpty());
   advance(100ms);
   ASSERT_EQ(log.writes.size(), 1U);
-  EXPECT_EQ(log.writes[0].expected, encode(moved));
+  EXPECT_EQ(log.writes[0].expected, encode_head(moved));
   const auto claimed = decode_head(log.writes[0].head);
   ASSERT_TRUE(claimed);
   EXPECT_EQ(claimed->epoch, 8U);
@@ -181,8 +211,8 @@ TEST_F(ClusterStoreTest, AStandbyTakesOverWhenTheHeadIsUnchangedForTheRoleTtl) {
 
 TEST_F(ClusterStoreTest, AStandbyTakesOverAtOnceFromOneThatResigned) {
   Head head = other_head();
-  head.state = Head::State::kResigned;
-  read(encode(head));
+  head.state = HeadState::kResigned;
+  read(encode_head(head));
   EXPECT_EQ(log.writes.size(), 1U);
 }
 
@@ -191,7 +221,7 @@ TEST_F(ClusterStoreTest, OneThatResignsLeavesTheRoleToOthersFirst) {
   store.resign();
   step();
   ASSERT_EQ(log.writes.size(), 2U);
-  EXPECT_EQ(decode_head(log.writes[1].head)->state, Head::State::kResigned);
+  EXPECT_EQ(decode_head(log.writes[1].head)->state, HeadState::kResigned);
   EXPECT_FALSE(store.ready());
   log.answer_write(Outcome::kApplied);
   step();
@@ -217,21 +247,22 @@ TEST_F(ClusterStoreTest, NothingIsAnsweredFromMemoryOnceAResignationWasSent) {
 }
 
 TEST_F(ClusterStoreTest, ATakeoverReadsWhatIsMissingBeforeItServes) {
-  Head head = other_head(7, 1);
+  Head head = other_head();
   head.covered = 40;
-  read(encode(head), {std::string(batch_of("a", "1").bytes())});
-  // Written meanwhile, and not read yet.
-  head.last = 2;
-  ++head.number;
-  advance(500ms);
-  log.answer_read(encode(head));
+  const auto first = append_to(head, batch_of("a", "1"));
+  const auto second = append_to(head, batch_of("b", "2"));
+  read(encode_head(head), {first});  // As many as fit into one answer.
+  EXPECT_EQ(log.reads.back(), 2U);
   advance(5s);
   ASSERT_EQ(log.writes.size(), 1U);
   log.answer_write(Outcome::kApplied);
   step();
   EXPECT_FALSE(store.is_active()) << "entry 2 is missing";
+  log.answer_read(encode_head(head), {second});  // From before the takeover.
+  step();
+  EXPECT_FALSE(store.is_active());
   EXPECT_EQ(log.reads.back(), 2U);
-  log.answer_read(log.writes[0].head, {std::string(batch_of("b", "2").bytes())});
+  log.answer_read(log.writes[0].head, {second});
   step();
   ASSERT_TRUE(store.is_active());
   KeptRecords visitor;
@@ -243,8 +274,79 @@ TEST_F(ClusterStoreTest, ATakeoverReadsWhatIsMissingBeforeItServes) {
   EXPECT_EQ(loaded->high_water, 40U);
 }
 
+TEST_F(ClusterStoreTest, AStandbyBeginsAgainWhenWhatItWouldReadNextIsCleanedAway) {
+  Head head = other_head();
+  const auto first = append_to(head, batch_of("a", "1"));
+  read(encode_head(head), {first});
+  append_to(head, batch_of("b", "2"));
+  const auto third = append_to(head, batch_of("c", "3"));
+  head.first = 3;  // What is live there was carried into entry 3; here, nothing.
+  advance(500ms);
+  log.answer_read(encode_head(head), {third});
+  ASSERT_THAT(sink.failures, IsEmpty());
+  advance(5s);
+  log.answer_write(Outcome::kApplied);
+  step();
+  ASSERT_TRUE(store.is_active());
+  KeptRecords visitor;
+  ASSERT_TRUE(store.load(visitor));
+  EXPECT_THAT(visitor.records, ElementsAre("c=3"));
+}
+
+TEST_F(ClusterStoreTest, AnEntryThatIsMissingEndsTheStandby) {
+  Head head = other_head();
+  append_to(head, batch_of("a", "1"));
+  read(encode_head(head));
+  ASSERT_EQ(sink.failures.size(), 1U);
+  EXPECT_NE(sink.failures[0].find("entry 1 of the shared log: it is missing"), std::string::npos);
+}
+
+TEST_F(ClusterStoreTest, AHeadThatIsGoneEndsTheStandby) {
+  read(encode_head(other_head()));
+  advance(500ms);
+  log.answer_read("");
+  advance(6s);
+  EXPECT_THAT(log.writes, IsEmpty()) << "it must not create another store";
+  EXPECT_FALSE(sink.failures.empty());
+}
+
+TEST_F(ClusterStoreTest, AHeadWithALowerNumberEndsTheStandby) {
+  Head head = other_head();
+  head.covered = 40;
+  read(encode_head(head));
+  head.covered = 30;
+  ++head.epoch;
+  ++head.n;
+  advance(500ms);
+  log.answer_read(encode_head(head));
+  step();
+  ASSERT_EQ(sink.failures.size(), 1U);
+  EXPECT_NE(sink.failures[0].find("restored"), std::string::npos);
+}
+
+TEST_F(ClusterStoreTest, AReadFromBeforeARefusedTakeoverSaysNothingOfTheHead) {
+  read("");  // It claims, and reads again.
+  advance(500ms);
+  ASSERT_EQ(log.writes.size(), 1U);
+  ASSERT_EQ(log.reads.size(), 2U);
+  log.answer_write(Outcome::kRefused, encode_head(other_head()));
+  log.answer_read("");  // Taken before the other one wrote.
+  step();
+  EXPECT_THAT(sink.failures, IsEmpty());
+  EXPECT_EQ(sink.deposed_by.back(), "db2:7295");
+}
+
+TEST_F(ClusterStoreTest, ALogThatCannotBeUsedEndsTheStore) {
+  become_active();
+  log.fail("permission denied");
+  EXPECT_EQ(store.may_answer_until(), Nanos(0));
+  EXPECT_FALSE(store.ready());
+  step();
+  EXPECT_THAT(sink.failures, ElementsAre("permission denied"));
+}
+
 TEST_F(ClusterStoreTest, ATakeoverThatIsConfirmedTooLateWaitsForAHeartbeat) {
-  read(encode(other_head()));
+  read(encode_head(other_head()));
   advance(5s);
   now += 6s;
   log.answer_write(Outcome::kApplied);
@@ -258,10 +360,10 @@ TEST_F(ClusterStoreTest, ATakeoverThatIsConfirmedTooLateWaitsForAHeartbeat) {
 }
 
 TEST_F(ClusterStoreTest, ATakeoverThatIsRefusedLeavesAStandby) {
-  read(encode(other_head(7)));
+  read(encode_head(other_head(7)));
   advance(5s);
   ASSERT_EQ(log.writes.size(), 1U);
-  log.answer_write(Outcome::kRefused, encode(other_head(8)));
+  log.answer_write(Outcome::kRefused, encode_head(other_head(8)));
   advance(4s);
   EXPECT_FALSE(store.is_active());
   EXPECT_EQ(log.writes.size(), 1U) << "the other one has its time";
@@ -270,9 +372,9 @@ TEST_F(ClusterStoreTest, ATakeoverThatIsRefusedLeavesAStandby) {
 TEST_F(ClusterStoreTest, OneThatIsElectedAgainUnseenReportsThatItWasDeposed) {
   become_active();
   store.submit(batch_of("a", "1"), BatchId{1}, sink);
-  log.answer_write(Outcome::kRefused, encode(other_head(2)));
+  log.answer_write(Outcome::kRefused, encode_head(taken_over(2)));
   store.on_timer();  // Without pump(): its loop stands still.
-  log.answer_read(encode(other_head(2)));
+  log.answer_read(encode_head(taken_over(2)));
   now += 6s;
   store.on_timer();
   log.answer_write(Outcome::kApplied);
@@ -281,6 +383,63 @@ TEST_F(ClusterStoreTest, OneThatIsElectedAgainUnseenReportsThatItWasDeposed) {
   store.pump(sink);
   EXPECT_EQ(sink.deposed_by.size(), before + 1);
   EXPECT_TRUE(store.is_active());
+}
+
+class CleaningTest : public ClusterStoreTest {
+ protected:
+  CleaningTest()
+      : ClusterStoreTest({.address = "db1:7295",
+                          .jitter = 0ms,
+                          .gather = 1ms,
+                          .cleaning = {.slack_bytes = 1 << 20, .entries_free = 3}}) {}
+
+  void write(std::string_view key, std::string_view value) {
+    store.submit(batch_of(key, value), BatchId{++batch_}, sink);
+    log.answer_write(Outcome::kApplied);
+    step();
+  }
+  [[nodiscard]] SharedLog::NumberedEntry written(std::size_t index) const {
+    return {log.writes[index].entry, log.writes[index].bytes};
+  }
+  std::uint64_t batch_ = 0;
+};
+
+TEST_F(CleaningTest, TheNextBatchCarriesWhatIsLiveInTheOldestEntries) {
+  become_active();
+  const std::size_t reads = log.reads.size();
+  write("a", "1");
+  write("b", "1");
+  write("b", "2");
+  EXPECT_EQ(log.reads.size(), reads);
+  write("c", "1");
+  ASSERT_EQ(log.reads.size(), reads + 1) << "it reads the oldest entries back";
+  EXPECT_EQ(log.reads.back(), 1U);
+  log.answer_read(log.writes.back().head, {written(1), written(2), written(3)});
+  write("d", "1");
+  const SharedLog::Write& last = log.writes.back();
+  EXPECT_EQ(last.delete_before, 4U);
+  const auto entry = decode_entry(last.bytes);
+  ASSERT_TRUE(entry);
+  Batch live;
+  live.put("a", "1");
+  live.put("b", "2");
+  EXPECT_EQ(entry->carried, live.bytes()) << "not the first b, which is overwritten";
+  EXPECT_EQ(decode_head(last.head)->first, 4U);
+}
+
+TEST_F(CleaningTest, SeveralRequestsAreGatheredAfterABatchOfSeveral) {
+  become_active();
+  Batch batch;
+  for (const char* key : {"a", "b", "c"}) batch.put(key, "1");
+  store.submit(batch, BatchId{1}, sink);
+  log.answer_write(Outcome::kApplied);
+  step();
+  EXPECT_FALSE(store.ready());
+  EXPECT_EQ(store.next_timer(), now + 1ms);
+  advance(1ms);
+  EXPECT_TRUE(store.ready());
+  write("d", "1");
+  EXPECT_TRUE(store.ready()) << "nothing is to be gathered after one that was alone";
 }
 
 TEST_F(ClusterStoreTest, EachBatchIsOneEntry) {
@@ -292,26 +451,6 @@ TEST_F(ClusterStoreTest, EachBatchIsOneEntry) {
     step();
   }
   EXPECT_THAT(sink.durables, ElementsAre(1U, 2U, 3U));
-}
-
-TEST(ClusterHead, IsUnchangedAfterEncodingAndDecoding) {
-  Head head;
-  head.state = Head::State::kResigned;
-  head.incarnation = Incarnation{1};
-  head.epoch = 2;
-  head.number = 3;
-  head.writer[0] = 4;
-  head.writer[1] = 5;
-  head.last = 6;
-  head.covered = 7;
-  head.address = "host:1";
-  const std::string bytes = encode(head);
-  const auto read = decode_head(bytes);
-  ASSERT_TRUE(read);
-  EXPECT_EQ(encode(*read), bytes);
-  EXPECT_TRUE(read->same_writer(head));
-  EXPECT_FALSE(decode_head(bytes + "x"));
-  EXPECT_FALSE(decode_head(bytes.substr(1)));
 }
 
 }  // namespace

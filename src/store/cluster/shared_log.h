@@ -2,7 +2,7 @@
 // numbered entries. etcd has both as keys; the simulator has a model of it.
 //
 //   log.listen(&store);
-//   log.write({.expected = head_now, .head = head_next, .entry = 7, .bytes = batch});
+//   log.write({.expected = head_now, .head = head_next, .entry = 7, .bytes = entry});
 //   …later: listener.written(answer), once
 //
 // Writes and reads take effect at one moment each, between the call and its answer; but a write
@@ -15,6 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/result.h"
+#include "store/store.h"
+
 namespace pawl::store::cluster {
 
 class SharedLog {
@@ -25,6 +28,7 @@ class SharedLog {
     std::string head;                     // What it becomes.
     std::uint64_t entry = 0;              // The number of an entry to add; 0: none.
     std::string bytes = {};               // That entry.
+    std::uint64_t delete_before = 0;      // Entries with lower numbers are deleted; 0: none.
   };
   struct WriteAnswer {
     enum class Outcome : std::uint8_t {
@@ -35,10 +39,18 @@ class SharedLog {
     Outcome outcome = Outcome::kUnknown;
     std::string found = {};  // kRefused: the head as it is; "": there is none.
   };
+  struct Read {
+    std::uint64_t from = 1;  // The number of the first entry.
+    std::uint64_t most = 0;  // Entries.
+  };
+  struct NumberedEntry {
+    std::uint64_t number = 0;
+    std::string bytes;
+  };
   struct ReadAnswer {
     bool known = false;
-    std::string head = {};                  // "": there is none.
-    std::vector<std::string> entries = {};  // In order, from the number that was asked for.
+    std::string head = {};                    // "": there is none.
+    std::vector<NumberedEntry> entries = {};  // In order. Those that are deleted are left out.
   };
 
   class Listener {
@@ -46,6 +58,9 @@ class SharedLog {
     virtual ~Listener() = default;
     virtual void written(const WriteAnswer& answer) = 0;
     virtual void read(const ReadAnswer& answer) = 0;
+    // The log cannot be used any more, and an operator must say what to do: it was restored from a
+    // copy, or this process may not use it. No answer follows.
+    virtual void failed(const Error& error) = 0;
   };
 
   virtual ~SharedLog() = default;
@@ -53,10 +68,17 @@ class SharedLog {
   virtual void listen(Listener* listener) = 0;
   // Each is answered once, and not before it returns. One write and one read at a time.
   virtual void write(const Write& write) = 0;
-  // The head, and the entries from number `from` on, as they are together at one moment after this
-  // call. Perhaps not all of those entries.
-  virtual void read(std::uint64_t from) = 0;
+  // The head, and the entries [from, from + most), as they are together at one moment after this
+  // call.
+  virtual void read(const Read& read) = 0;
+  // False when space is short.
+  [[nodiscard]] virtual bool has_room() const { return true; }
+  // For people.
+  [[nodiscard]] virtual std::optional<ClusterView> view() const { return std::nullopt; }
   [[nodiscard]] virtual std::string_view kind() const = 0;
 };
+
+// What a log that was restored under its users is failed() with.
+[[nodiscard]] Error log_went_back();
 
 }  // namespace pawl::store::cluster

@@ -1,4 +1,4 @@
-// The log in etcd: its bytes, its chain, its cleaning.
+// The shared log: its bytes, its chain, its cleaning.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,11 +8,9 @@
 #include "base/batch.h"
 #include "base/limits.h"
 #include "base/random.h"
-#include "etcd/log_format.h"
-#include "etcd/log_index.h"
-#include "etcd/log_reader.h"
+#include "store/cluster/log_copy.h"
 
-namespace pawl::etcd {
+namespace pawl::store::cluster {
 namespace {
 
 using testing::ElementsAre;
@@ -55,7 +53,7 @@ std::string put_of(std::string_view key, std::string_view value) {
 
 // --- Bytes ---------------------------------------------------------------------------------------
 
-TEST(EtcdLogFormat, AHeadIsReadAsItWasWritten) {
+TEST(SharedLogFormat, AHeadIsReadAsItWasWritten) {
   const std::string bytes = encode_head(full_head());
   EXPECT_EQ(bytes.size(), kHeadBytes);
   const auto read = decode_head(bytes);
@@ -63,7 +61,7 @@ TEST(EtcdLogFormat, AHeadIsReadAsItWasWritten) {
   EXPECT_EQ(*read, full_head());
 }
 
-TEST(EtcdLogFormat, EveryChangedBitOfAHeadIsNoticed) {
+TEST(SharedLogFormat, EveryChangedBitOfAHeadIsNoticed) {
   const std::string bytes = encode_head(full_head());
   for (std::size_t i = 0; i < bytes.size() * 8; ++i) {
     std::string changed = bytes;
@@ -74,13 +72,9 @@ TEST(EtcdLogFormat, EveryChangedBitOfAHeadIsNoticed) {
     EXPECT_FALSE(decode_head(bytes.substr(0, size)));
 }
 
-TEST(EtcdLogFormat, AnEntryIsReadAsItWasWritten) {
-  const EntryHeader header{.previous_crc = 7,
-                           .incarnation = kStore,
-                           .epoch = 2,
-                           .number = 3,
-                           .sequence = 4,
-                           .more = true};
+TEST(SharedLogFormat, AnEntryIsReadAsItWasWritten) {
+  const EntryHeader header{
+      .previous_crc = 7, .incarnation = kStore, .epoch = 2, .number = 3, .sequence = 4};
   const EncodedEntry written = encode_entry(header, put_of("a", "1"), put_of("b", "2"));
   const auto read = decode_entry(written.bytes);
   ASSERT_TRUE(read);
@@ -95,64 +89,22 @@ TEST(EtcdLogFormat, AnEntryIsReadAsItWasWritten) {
   }
 }
 
-TEST(EtcdLogFormat, KeysSortByNumberAndAreReadBack) {
-  EXPECT_EQ(entry_key("p/", 255), "p/log/00000000000000ff");
-  EXPECT_LT(entry_key("p/", 255), entry_key("p/", 256));
-  EXPECT_EQ(entry_number("p/", entry_key("p/", 1234)), 1234u);
-  for (const std::string key : {"p/head", "p/log/00000000000000FF", "q/log/00000000000000ff",
-                                "p/log/0000000000000ff", "p/log/00000000000000fff"})
-    EXPECT_FALSE(entry_number("p/", key)) << key;
-}
-
-TEST(EtcdLogFormat, WindowsCoverEveryEntryOnce) {
-  const auto windows = entry_windows("p/", 10, 150, 64, 33);
-  ASSERT_EQ(windows.size(), 3u);
-  EXPECT_EQ(windows[0].key, entry_key("p/", 10));
-  EXPECT_EQ(windows[0].range_end, windows[1].key);
-  EXPECT_EQ(windows[1].range_end, windows[2].key);
-  EXPECT_EQ(windows[2].range_end, entry_key("p/", 151));
-  EXPECT_EQ(windows[2].revision, 33);
-  EXPECT_TRUE(entry_windows("p/", 5, 4, 64, 1).empty());
-}
-
-TEST(EtcdLogFormat, ABatchIsCutBetweenOperations) {
-  Batch batch;
-  for (int i = 0; i < 100; ++i) batch.put("key" + std::to_string(i), std::string(50, 'x'));
-  batch.put("large", std::string(1000, 'y'));
-  const auto pieces = split_operations(batch.bytes(), 200);
-  std::string joined;
-  for (const std::string_view piece : pieces) {
-    Records records;
-    apply_to(records, piece);
-    EXPECT_TRUE(piece.size() <= 200 || records.size() == 1);
-    joined += piece;
-  }
-  EXPECT_EQ(joined, batch.bytes());
-  EXPECT_THAT(split_operations("", 200), ElementsAre(""));
-}
-
 // --- The chain -----------------------------------------------------------------------------------
 
 // A writer of entries, and a head that fits them.
-class EtcdLog : public testing::Test {
+class SharedLogTest : public testing::Test {
  protected:
-  void write(std::string_view carried, std::string_view operations, bool more = false) {
+  void write(std::string_view carried, std::string_view operations) {
     head_.last += 1;
-    if (!in_group_) head_.sequence += 1;
-    in_group_ = more;
+    head_.sequence += 1;
     const EncodedEntry entry = encode_entry({.previous_crc = head_.last_crc,
                                              .incarnation = kStore,
                                              .epoch = head_.epoch,
                                              .number = head_.last,
-                                             .sequence = head_.sequence,
-                                             .more = more},
+                                             .sequence = head_.sequence},
                                             carried, operations);
     head_.last_crc = entry.crc;
     entries_[head_.last] = entry.bytes;
-  }
-  void take_over() {
-    head_.epoch += 1;
-    in_group_ = false;
   }
   // The records, or what is wrong.
   Result<Records> load() {
@@ -160,8 +112,7 @@ class EtcdLog : public testing::Test {
     LogReader reader(head_);
     for (const auto& [number, value] : entries_) {
       const auto taken = reader.take(
-          number, value,
-          [&](std::uint64_t, std::string_view operations) { apply_to(records, operations); });
+          number, value, [&](std::string_view operations) { apply_to(records, operations); });
       if (!taken) return taken.error();
     }
     if (const auto complete = reader.check(head_); !complete) return complete.error();
@@ -175,10 +126,9 @@ class EtcdLog : public testing::Test {
 
   Head head_{.incarnation = kStore, .epoch = 1};
   std::map<std::uint64_t, std::string> entries_;
-  bool in_group_ = false;
 };
 
-TEST_F(EtcdLog, EntriesAreReadInOrder) {
+TEST_F(SharedLogTest, EntriesAreReadInOrder) {
   write("", put_of("a", "1"));
   write("", put_of("a", "2"));
   write("", put_of("b", "3"));
@@ -187,7 +137,7 @@ TEST_F(EtcdLog, EntriesAreReadInOrder) {
   EXPECT_EQ(*loaded, (Records{{"a", "2"}, {"b", "3"}}));
 }
 
-TEST_F(EtcdLog, AnEmptyLogIsValid) {
+TEST_F(SharedLogTest, AnEmptyLogIsValid) {
   EXPECT_TRUE(load());
   head_.first = 8;
   head_.last = 7;
@@ -195,7 +145,7 @@ TEST_F(EtcdLog, AnEmptyLogIsValid) {
   EXPECT_TRUE(load());
 }
 
-TEST_F(EtcdLog, ALogWhoseOldEntriesAreDeletedIsValid) {
+TEST_F(SharedLogTest, ALogWhoseOldEntriesAreDeletedIsValid) {
   for (int i = 0; i < 5; ++i) write("", put_of("a", std::to_string(i)));
   head_.first = 4;
   entries_.erase(entries_.begin(), entries_.find(4));
@@ -204,81 +154,50 @@ TEST_F(EtcdLog, ALogWhoseOldEntriesAreDeletedIsValid) {
   EXPECT_EQ(loaded->at("a"), "4");
 }
 
-TEST_F(EtcdLog, AMissingEntryIsNamed) {
+TEST_F(SharedLogTest, AMissingEntryIsNamed) {
   for (int i = 0; i < 5; ++i) write("", put_of("a", std::to_string(i)));
   entries_.erase(3);
   expect_damage("entry 3 is missing");
 }
 
-TEST_F(EtcdLog, AMissingLastEntryIsNamed) {
+TEST_F(SharedLogTest, AMissingLastEntryIsNamed) {
   for (int i = 0; i < 5; ++i) write("", put_of("a", std::to_string(i)));
   entries_.erase(5);
-  expect_damage("entry 5 of the log in etcd: it is missing");
+  expect_damage("entry 5 of the shared log: it is missing");
 }
 
-TEST_F(EtcdLog, AnEntryOfAnotherHistoryIsNoticed) {
+TEST_F(SharedLogTest, AnEntryOfAnotherHistoryIsNoticed) {
   for (int i = 0; i < 3; ++i) write("", put_of("a", std::to_string(i)));
   entries_[2] =
       encode_entry(
           {.previous_crc = 1, .incarnation = kStore, .epoch = 1, .number = 2, .sequence = 2}, "",
           put_of("a", "9"))
           .bytes;
-  expect_damage("entry 2 of the log in etcd: it does not continue the entry before");
+  expect_damage("entry 2 of the shared log: it does not continue the entry before");
 }
 
-TEST_F(EtcdLog, AnEntryThatMovedIsNoticed) {
+TEST_F(SharedLogTest, AnEntryThatMovedIsNoticed) {
   for (int i = 0; i < 3; ++i) write("", put_of("a", std::to_string(i)));
   entries_[2] = entries_[3];
   expect_damage("it says that it is entry 3");
 }
 
-TEST_F(EtcdLog, AnEntryOfAnotherStoreIsNoticed) {
+TEST_F(SharedLogTest, AnEntryOfAnotherStoreIsNoticed) {
   write("", put_of("a", "1"));
   head_.incarnation = Incarnation{1};
   expect_damage("it is of another store");
 }
 
-TEST_F(EtcdLog, ABatchOfSeveralEntriesCountsOnceItHasEnded) {
-  write("", put_of("a", "1"));
-  write("", put_of("a", "2"), true);
-  write("", put_of("b", "2"), true);
-  EXPECT_EQ(*load(), (Records{{"a", "1"}}));
-  write("", put_of("c", "2"));
-  EXPECT_EQ(*load(), (Records{{"a", "2"}, {"b", "2"}, {"c", "2"}}));
-}
-
-TEST_F(EtcdLog, ABatchThatItsWriterDidNotEndDoesNotCount) {
-  write("", put_of("a", "1"));
-  write("", put_of("a", "2"), true);
-  take_over();
-  write("", put_of("b", "3"));
-  EXPECT_EQ(*load(), (Records{{"a", "1"}, {"b", "3"}}));
-}
-
-TEST_F(EtcdLog, CarriedRecordsCountEvenIfTheirBatchHasNotEnded) {
-  write("", put_of("a", "1"));
-  write(put_of("a", "1"), put_of("b", "2"), true);
-  head_.first = 2;
-  entries_.erase(1);
-  EXPECT_EQ(*load(), (Records{{"a", "1"}}));
-}
-
-TEST_F(EtcdLog, ABatchThatBeginsBeforeTheOneBeforeEndedIsDamage) {
-  write("", put_of("a", "1"), true);
-  in_group_ = false;
-  write("", put_of("b", "2"));
-  expect_damage("the batch before it has not ended");
-}
-
 // --- Cleaning ------------------------------------------------------------------------------------
 
 // Random puts and deletions, cleaned as a writer would, loaded after each step.
-TEST_F(EtcdLog, CleaningLosesNothingAndBoundsTheLog) {
+TEST_F(SharedLogTest, CleaningLosesNothingAndBoundsTheLog) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     head_ = {.incarnation = kStore, .epoch = 1};
     entries_.clear();
     SeededRandom random(seed);
-    LogIndex index(head_.first);
+    // Bounds of production would be too far for a test.
+    LogIndex index(head_.first, {.slack_bytes = 1 << 30, .entries_free = 100, .carried_max = 1000});
     Records wanted;
     std::uint64_t greatest = 0;
     for (int step = 0; step < 6000; ++step) {
@@ -293,21 +212,14 @@ TEST_F(EtcdLog, CleaningLosesNothingAndBoundsTheLog) {
           batch.put(key, std::string(random.below(200), 'v') + std::to_string(step));
         }
       }
-      std::string carried;
+      std::vector<SharedLog::NumberedEntry> oldest;
       CleaningPlan plan{.first = head_.first};
-      // The bounds of production are too far for a test: clean at a fixed number of entries.
-      if (index.entries() > 100) plan = index.plan(1000);
-      for (std::uint64_t number = head_.first; number < plan.first; ++number) {
-        const auto entry = decode_entry(entries_.at(number));
-        for (std::string_view part : {entry->carried, entry->operations}) {
-          while (!part.empty()) {
-            const auto operation = take_operation(part);
-            if (operation->put && index.is_live(number, operation->key) &&
-                !touched.contains(std::string(operation->key)))
-              carried += put_of(operation->key, operation->value);
-          }
-        }
-      }
+      if (index.wants_cleaning()) plan = index.plan();
+      for (std::uint64_t number = head_.first; number < plan.first; ++number)
+        oldest.push_back({number, entries_.at(number)});
+      const auto made = carried_records(index, oldest, batch.bytes());
+      ASSERT_TRUE(made);
+      const std::string& carried = *made;
       write(carried, batch.bytes());
       index.add(head_.last, entries_.at(head_.last).size(), carried + std::string(batch.bytes()));
       index.drop_before(plan.first);
@@ -326,7 +238,7 @@ TEST_F(EtcdLog, CleaningLosesNothingAndBoundsTheLog) {
   }
 }
 
-TEST(EtcdLogIndex, CleaningBeginsWhenMoreThanHalfIsDead) {
+TEST(SharedLogIndex, CleaningBeginsWhenMoreThanHalfIsDead) {
   LogIndex index(1);
   const std::string large = put_of("a", std::string(1 << 20, 'x'));
   std::uint64_t number = 0;
@@ -336,7 +248,7 @@ TEST(EtcdLogIndex, CleaningBeginsWhenMoreThanHalfIsDead) {
   EXPECT_EQ(index.live_bytes(), large.size());
 }
 
-TEST(EtcdLogIndex, CleaningBeginsWhenThereAreTooManyEntries) {
+TEST(SharedLogIndex, CleaningBeginsWhenThereAreTooManyEntries) {
   LogIndex index(1);
   std::uint64_t number = 0;
   while (!index.wants_cleaning()) {
@@ -347,18 +259,24 @@ TEST(EtcdLogIndex, CleaningBeginsWhenThereAreTooManyEntries) {
   EXPECT_LT(number, 4200u);
 }
 
-TEST(EtcdLogIndex, ThePlanTakesAtLeastOneEntryAndNeverTheLast) {
-  LogIndex index(1);
+TEST(SharedLogIndex, ThePlanTakesAtLeastOneEntryAndNeverTheLast) {
+  LogIndex index(1, {.carried_max = 1000});
   const std::string one = put_of("a", std::string(5000, 'x'));
   const std::string two = put_of("b", std::string(10, 'x'));
   index.add(1, one.size(), one);
-  EXPECT_EQ(index.plan(1000).first, 1u);
+  EXPECT_EQ(index.plan().first, 1u);
   index.add(2, two.size(), two);
-  EXPECT_EQ(index.plan(1000).first, 2u);
-  EXPECT_EQ(index.plan(1000).carried_bytes, one.size());
+  EXPECT_EQ(index.plan().first, 2u);
+  EXPECT_EQ(index.plan().carried_bytes, one.size());
   index.add(3, 0, "");
-  EXPECT_EQ(index.plan(100'000).first, 3u);
+}
+
+TEST(SharedLogIndex, ThePlanIsBounded) {
+  LogIndex index(1, {.entries_max = 5});
+  for (std::uint64_t number = 1; number <= 20; ++number) index.add(number, 0, "");
+  EXPECT_EQ(index.plan().first, 6u);
+  EXPECT_FALSE(index.must_be_cleaned());
 }
 
 }  // namespace
-}  // namespace pawl::etcd
+}  // namespace pawl::store::cluster

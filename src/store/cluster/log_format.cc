@@ -1,22 +1,19 @@
-#include "etcd/log_format.h"
+#include "store/cluster/log_format.h"
 
 #include <algorithm>
 
 #include "base/assert.h"
-#include "base/batch.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/limits.h"
 
-namespace pawl::etcd {
+namespace pawl::store::cluster {
 namespace {
 
 constexpr std::uint32_t kHeadMagic = 0x484c5750;   // "PWLH"
 constexpr std::uint32_t kEntryMagic = 0x454c5750;  // "PWLE"
-constexpr std::uint32_t kMore = 1;
 constexpr std::size_t kCrcOffset = 4;
 constexpr std::size_t kCrcFrom = 8;
-constexpr std::size_t kNumberDigits = 16;
 
 Error invalid(std::string_view what) {
   return {Code::kInvalid, std::string(what)};
@@ -75,7 +72,7 @@ Result<Head> decode_head(std::string_view bytes) {
   ByteReader in(bytes.substr(12));
   Head head;
   const std::uint32_t state = in.u32();
-  if (state < 1 || state > 3) return invalid("head: unknown state");
+  if (state < 1 || state > 2) return invalid("head: unknown state");
   head.state = static_cast<HeadState>(state);
   head.incarnation.value = in.u64();
   head.epoch = in.u64();
@@ -109,7 +106,7 @@ EncodedEntry encode_entry(const EntryHeader& header, std::string_view carried,
   for (const std::uint64_t number :
        {header.incarnation.value, header.epoch, header.number, header.sequence})
     put_u64(out, number);
-  put_u32(out, header.more ? kMore : 0);
+  put_u32(out, 0);
   put_u32(out, static_cast<std::uint32_t>(carried.size()));
   PAWL_ASSERT(out.size() == kEntryHeaderBytes);
   out.append(carried).append(operations);
@@ -129,9 +126,7 @@ Result<Entry> decode_entry(std::string_view bytes) {
   entry.header.epoch = in.u64();
   entry.header.number = in.u64();
   entry.header.sequence = in.u64();
-  const std::uint32_t flags = in.u32();
-  if (flags > kMore) return invalid("entry: unknown flags");
-  entry.header.more = flags == kMore;
+  if (in.u32() != 0) return invalid("entry: unknown flags");
   const std::uint32_t carried = in.u32();
   entry.carried = in.bytes(carried);
   if (!in.ok()) return invalid("entry: more carried records than bytes");
@@ -139,65 +134,4 @@ Result<Entry> decode_entry(std::string_view bytes) {
   return entry;
 }
 
-std::vector<std::string_view> split_operations(std::string_view operations, std::size_t piece_max) {
-  std::vector<std::string_view> pieces;
-  std::string_view rest = operations;
-  std::size_t begin = 0;
-  std::size_t end = 0;  // Of the piece so far.
-  while (!rest.empty()) {
-    PAWL_ASSERT(take_operation(rest).has_value());
-    const std::size_t next = operations.size() - rest.size();
-    if (next - begin > piece_max && end > begin) {
-      pieces.push_back(operations.substr(begin, end - begin));
-      begin = end;
-    }
-    end = next;
-  }
-  if (pieces.empty() || end > begin) pieces.push_back(operations.substr(begin, end - begin));
-  return pieces;
-}
-
-// --- Keys ----------------------------------------------------------------------------------------
-
-std::string head_key(std::string_view prefix) {
-  return std::string(prefix) + "head";
-}
-
-std::string entry_key(std::string_view prefix, std::uint64_t number) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string digits(kNumberDigits, '0');
-  for (std::size_t i = kNumberDigits; i-- > 0; number >>= 4) digits[i] = kDigits[number & 15];
-  return std::string(prefix) + "log/" + digits;
-}
-
-std::optional<std::uint64_t> entry_number(std::string_view prefix, std::string_view key) {
-  if (key.size() != prefix.size() + 4 + kNumberDigits) return std::nullopt;
-  std::uint64_t number = 0;
-  for (const char c : key.substr(key.size() - kNumberDigits)) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0) return std::nullopt;
-    number = number << 4 | static_cast<std::uint64_t>(digit);
-  }
-  if (entry_key(prefix, number) != key) return std::nullopt;
-  return number;
-}
-
-DeleteRangeRequest delete_entries_before(std::string_view prefix, std::uint64_t first) {
-  return {entry_key(prefix, 0), entry_key(prefix, first)};
-}
-
-std::vector<RangeRequest> entry_windows(std::string_view prefix, std::uint64_t first,
-                                        std::uint64_t last, std::uint64_t window,
-                                        std::int64_t revision) {
-  PAWL_ASSERT(window > 0 && last < UINT64_MAX);
-  std::vector<RangeRequest> windows;
-  for (std::uint64_t at = first; at <= last;) {
-    const std::uint64_t end = last - at < window ? last + 1 : at + window;
-    windows.push_back(
-        {.key = entry_key(prefix, at), .range_end = entry_key(prefix, end), .revision = revision});
-    at = end;
-  }
-  return windows;
-}
-
-}  // namespace pawl::etcd
+}  // namespace pawl::store::cluster

@@ -1,6 +1,5 @@
-// Reads the entries of the log in order, and checks that nothing is missing or changed: when the
-// log is loaded, and when entries arrive by a watch. etcd has lost events of watches, so the chain
-// of checksums is what shows that a copy is complete.
+// Reads the entries of the shared log in order, and checks that nothing is missing or changed: the
+// chain of checksums is what shows that a copy is complete.
 //
 //   LogReader reader(head);                    // begins before the entry head.first
 //   for (…) {
@@ -8,26 +7,23 @@
 //     if (!taken) …begin again: taken.error() says what is wrong…
 //   }
 //   if (const auto complete = reader.check(head); !complete) …
-//
-// The operations of a batch are passed when its group is complete, carried records at once.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "etcd/log_format.h"
 #include "pawl/result.h"
+#include "store/cluster/log_format.h"
 
-namespace pawl::etcd {
+namespace pawl::store::cluster {
 
 class LogReader {
  public:
-  // Gets operations (base/batch.h) in the order in which they take effect, with the number of the
-  // entry that they are in.
-  using Apply = std::function<void(std::uint64_t number, std::string_view operations)>;
+  // Gets the operations (base/batch.h) of an entry in the order in which they take effect, carried
+  // records first.
+  using Apply = std::function<void(std::string_view operations)>;
 
   explicit LogReader(const Head& head)
       : incarnation_(head.incarnation), first_(head.first), next_(head.first) {}
@@ -38,15 +34,10 @@ class LogReader {
   [[nodiscard]] std::uint32_t crc() const { return crc_; }
   // The entry `number`. An error names the entry and what is wrong; nothing more may be read then.
   [[nodiscard]] Result<void> take(std::uint64_t number, std::string_view value, const Apply& apply);
-  // Whether exactly what `head` says was read: `last` and its crc. A group that has not ended
-  // does not count, and is no error.
+  // Whether exactly what `head` says was read: `last` and its crc.
   [[nodiscard]] Result<void> check(const Head& head) const;
 
  private:
-  struct Pending {
-    std::uint64_t number;
-    std::string operations;
-  };
   [[nodiscard]] Result<void> check_entry(std::uint64_t number, const Entry& entry) const;
 
   const Incarnation incarnation_;
@@ -54,8 +45,6 @@ class LogReader {
   std::uint64_t next_;
   std::uint32_t crc_ = 0;
   std::uint64_t epoch_ = 0;
-  std::vector<Pending> group_;  // Of a batch that has not ended.
-  std::uint64_t group_sequence_ = 0;
 };
 
-}  // namespace pawl::etcd
+}  // namespace pawl::store::cluster

@@ -1,12 +1,12 @@
-#include "etcd/log_reader.h"
+#include "store/cluster/log_reader.h"
 
 #include "base/batch.h"
 
-namespace pawl::etcd {
+namespace pawl::store::cluster {
 namespace {
 
 Error wrong(std::uint64_t number, const std::string& what) {
-  return {Code::kInvalid, "entry " + std::to_string(number) + " of the log in etcd: " + what};
+  return {Code::kInvalid, "entry " + std::to_string(number) + " of the shared log: " + what};
 }
 
 bool are_operations(std::string_view bytes) {
@@ -26,9 +26,6 @@ Result<void> LogReader::check_entry(std::uint64_t number, const Entry& entry) co
   if (number != first_ && entry.header.previous_crc != crc_)
     return wrong(number, "it does not continue the entry before");
   if (entry.header.epoch < epoch_) return wrong(number, "its epoch is lower than that before");
-  const bool continues = entry.header.epoch == epoch_ && !group_.empty();
-  if (continues && entry.header.sequence != group_sequence_)
-    return wrong(number, "the batch before it has not ended");
   if (!are_operations(entry.carried) || !are_operations(entry.operations))
     return wrong(number, "its operations cannot be read");
   return {};
@@ -38,18 +35,10 @@ Result<void> LogReader::take(std::uint64_t number, std::string_view value, const
   const auto entry = decode_entry(value);
   if (!entry) return wrong(number, entry.error().detail);
   if (const auto valid = check_entry(number, *entry); !valid) return valid.error();
-  // A batch that its writer has not ended was never acknowledged.
-  if (entry->header.epoch != epoch_) group_.clear();
   epoch_ = entry->header.epoch;
   crc_ = entry->crc;
   next_ += 1;
-  group_sequence_ = entry->header.sequence;
-  // The transaction that wrote them has deleted the entries that they come from.
-  if (!entry->carried.empty()) apply(number, entry->carried);
-  group_.push_back({number, std::string(entry->operations)});
-  if (entry->header.more) return {};
-  for (const Pending& pending : group_) apply(pending.number, pending.operations);
-  group_.clear();
+  apply(value.substr(kEntryHeaderBytes));
   return {};
 }
 
@@ -63,4 +52,4 @@ Result<void> LogReader::check(const Head& head) const {
   return {};
 }
 
-}  // namespace pawl::etcd
+}  // namespace pawl::store::cluster

@@ -5,7 +5,7 @@
 //   LogIndex index(head.first);
 //   index.add(number, bytes of the entry, operations);       // every entry, in order
 //   if (index.wants_cleaning()) {
-//     const CleaningPlan plan = index.plan(limits::kEtcdCarriedMax);
+//     const CleaningPlan plan = index.plan();
 //     read the entries [index.first(), plan.first) back, and carry of each operation that is_live()
 //   }
 //   index.drop_before(plan.first);                           // once the transaction has applied
@@ -20,7 +20,23 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace pawl::etcd {
+#include "base/limits.h"
+
+namespace pawl::store::cluster {
+
+// Entries of the log that are read at once, or deleted.
+inline constexpr std::uint64_t kEntriesAtOnce = 64;
+
+struct CleaningLimits {
+  // Bytes of the log beyond twice those of its live records.
+  std::uint64_t slack_bytes = 8 * 1024 * 1024;
+  // Entries, beside one for each 16 KiB of live records. A million entries of one record each would
+  // load as slowly as a million keys.
+  std::uint64_t entries_free = 4096;
+  // What one write carries, unless a single entry has more, and the entries that it deletes.
+  std::uint64_t carried_max = limits::kEtcdCarriedMax;
+  std::uint64_t entries_max = kEntriesAtOnce;
+};
 
 struct CleaningPlan {
   std::uint64_t first = 0;          // The first entry that stays.
@@ -29,7 +45,8 @@ struct CleaningPlan {
 
 class LogIndex {
  public:
-  explicit LogIndex(std::uint64_t first) : first_(first) {}
+  explicit LogIndex(std::uint64_t first, const CleaningLimits& limits = {})
+      : limits_(limits), first_(first) {}
 
   // The next entry: `bytes` is its size, and `operations` what it has, carried records first.
   void add(std::uint64_t number, std::uint64_t bytes, std::string_view operations);
@@ -38,12 +55,16 @@ class LogIndex {
 
   // More than half of the log is dead, or it has so many small entries that loading it takes long.
   [[nodiscard]] bool wants_cleaning() const;
-  // The oldest entries whose live records fit into `carried_max` bytes; at least one entry, and
-  // never the last.
-  [[nodiscard]] CleaningPlan plan(std::uint64_t carried_max) const;
+  // So much so that nothing should be added before some of it is cleaned.
+  [[nodiscard]] bool must_be_cleaned() const;
+  // The oldest entries, within the limits; at least one, and never the last.
+  [[nodiscard]] CleaningPlan plan() const;
+  // Whether an entry before `first` still has a live record.
+  [[nodiscard]] bool any_live_before(std::uint64_t first) const;
   // The entries before `first` are deleted; their live records were carried, so none is live there.
   void drop_before(std::uint64_t first);
 
+  [[nodiscard]] const CleaningLimits& limits() const { return limits_; }
   [[nodiscard]] std::uint64_t first() const { return first_; }
   [[nodiscard]] std::uint64_t entries() const { return uses_.size(); }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
@@ -61,6 +82,10 @@ class LogIndex {
   [[nodiscard]] Use& use_of(std::uint64_t number) { return uses_[number - first_]; }
   void forget(const Place& place);
 
+  // Whether the log is beyond so many times its limits.
+  [[nodiscard]] bool is_beyond(std::uint64_t times) const;
+
+  CleaningLimits limits_;
   std::uint64_t first_;
   std::deque<Use> uses_;  // Of the entries from first_ on.
   std::unordered_map<std::string, Place> places_;
@@ -68,4 +93,4 @@ class LogIndex {
   std::uint64_t live_ = 0;
 };
 
-}  // namespace pawl::etcd
+}  // namespace pawl::store::cluster

@@ -1,14 +1,11 @@
-#include "etcd/log_index.h"
+#include "store/cluster/log_index.h"
 
 #include "base/assert.h"
 #include "base/batch.h"
 
-namespace pawl::etcd {
+namespace pawl::store::cluster {
 namespace {
 
-constexpr std::uint64_t kSlackBytes = 8 * 1024 * 1024;
-// A million entries of one record each would load as slowly as a million keys.
-constexpr std::uint64_t kEntriesFree = 4096;
 constexpr std::uint64_t kLiveBytesPerEntry = 16 * 1024;
 
 }  // namespace
@@ -49,21 +46,38 @@ bool LogIndex::is_live(std::uint64_t number, std::string_view key) const {
   return found != places_.end() && found->second.number == number;
 }
 
-bool LogIndex::wants_cleaning() const {
-  return bytes_ > 2 * live_ + kSlackBytes || entries() > kEntriesFree + live_ / kLiveBytesPerEntry;
+bool LogIndex::is_beyond(std::uint64_t times) const {
+  return bytes_ > times * (2 * live_ + limits_.slack_bytes) ||
+         entries() > times * (limits_.entries_free + live_ / kLiveBytesPerEntry);
 }
 
-CleaningPlan LogIndex::plan(std::uint64_t carried_max) const {
+bool LogIndex::wants_cleaning() const {
+  return is_beyond(1);
+}
+
+bool LogIndex::must_be_cleaned() const {
+  return is_beyond(2);
+}
+
+CleaningPlan LogIndex::plan() const {
   CleaningPlan plan{.first = first_};
-  while (plan.first + 1 < first_ + uses_.size()) {
+  while (plan.first + 1 < first_ + uses_.size() && plan.first - first_ < limits_.entries_max) {
     const std::uint64_t live = uses_[plan.first - first_].live;
-    const bool fits = plan.carried_bytes + live <= carried_max;
+    const bool fits = plan.carried_bytes + live <= limits_.carried_max;
     if (!fits && plan.first > first_) break;
     plan.first += 1;
     plan.carried_bytes += live;
     if (!fits) break;
   }
   return plan;
+}
+
+bool LogIndex::any_live_before(std::uint64_t first) const {
+  PAWL_ASSERT(first >= first_ && first <= first_ + uses_.size());
+  for (std::uint64_t number = first_; number < first; ++number) {
+    if (uses_[number - first_].live != 0) return true;
+  }
+  return false;
 }
 
 void LogIndex::drop_before(std::uint64_t first) {
@@ -76,4 +90,4 @@ void LogIndex::drop_before(std::uint64_t first) {
   }
 }
 
-}  // namespace pawl::etcd
+}  // namespace pawl::store::cluster
