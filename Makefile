@@ -4,11 +4,12 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BIN := build/bin
 
-.PHONY: help demo run build deb test test-deep test-all mutants models soak torture bench format tidy setup clean
+.PHONY: help demo run run-ha build deb test test-deep test-all mutants models soak torture bench format tidy setup clean
 
 help:
 	@echo "make demo      set up, build, and show in a minute what this is about"
 	@echo "make run       set up, build, start pawld on loopback with its data in ./pawl-data"
+	@echo "make run-ha    the same with three pawld on three etcd, of which you may kill any"
 	@echo "make build     set up and build the binaries into build/bin/"
 	@echo "make deb       the same, as Debian packages in build/; prints which"
 	@echo "make test      set up, build, prove the product: unit, simulation, end-to-end, guards, docs"
@@ -42,6 +43,10 @@ demo: build
 
 run: build
 	@exec $(BIN)/pawld --data pawl-data
+
+run-ha: build
+	@scripts/setup ha
+	@exec scripts/run_ha $(BIN)/pawld pawl-ha
 
 test:
 	@scripts/setup test
@@ -86,6 +91,7 @@ torture:
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS) --target $(TORTURE)
 	@PYTHONPATH=tests /usr/bin/python3 tests/nemesis/nemesis.py --hours $(HOURS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) --json build/torture.json
+	@PYTHONPATH=tests PAWLD=$(abspath $(BIN))/pawld PAWL_E2E_DIR=build/tests/e2e $(if $(SEED),PAWL_TORTURE_SEED=$(SEED)) PAWL_FAILOVER_SECONDS=$$(/usr/bin/python3 -c 'print(max(120, $(HOURS) * 360))') /usr/bin/python3 tests/etcd/failover_torture_test.py
 
 bench:
 	@scripts/setup test bench

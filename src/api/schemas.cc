@@ -122,9 +122,9 @@ constexpr std::string_view kShapes = R"json({
   "Status": {"type": "object", "required": ["version", "store", "role", "incarnation", "last_token"], "properties": {
     "version": {"type": "string"},
     "store": {"type": "string"},
-    "role": {"enum": ["loading", "active"]},
-    "state": {"enum": ["granting", "loading", "restoring", "full"], "description": "whether locks are granted, and if not, why"},
-    "epoch": {"type": "integer", "description": "always 0: there is one pawld"},
+    "role": {"enum": ["loading", "active", "standby"]},
+    "state": {"enum": ["granting", "loading", "restoring", "full", "standby"], "description": "whether locks are granted, and if not, why"},
+    "epoch": {"type": "integer", "description": "with --store etcd: grows each time that another pawld becomes active; otherwise 0"},
     "active": {"type": "string", "description": "the RESP address of the pawld that grants"},
     "incarnation": {"type": "string"},
     "last_token": {"type": "integer"},
@@ -137,7 +137,15 @@ constexpr std::string_view kShapes = R"json({
     "limits": {"type": "object", "description": "leases, lease_bytes, waiters, observers, history_bytes, output_bytes: how much of each limit is used", "additionalProperties": {"type": "object", "required": ["use", "limit"], "properties": {
       "use": {"type": "integer"}, "limit": {"type": "integer"},
       "greatest_user": {"type": "integer", "description": "the most that one user has"},
-      "per_user": {"type": "integer", "description": "what each user may have"}}}}}},
+      "per_user": {"type": "integer", "description": "what each user may have"}}}},
+    "cluster": {"type": "object", "description": "with --store etcd: which pawld run, and how etcd is", "properties": {
+      "name": {"type": "string"},
+      "nodes": {"type": "array", "items": {"type": "object", "properties": {
+        "address": {"type": "string"}, "role": {"enum": ["active", "standby", "silent"]},
+        "pid": {"type": "integer"}, "self": {"type": "boolean"}}}},
+      "etcd": {"type": "array", "items": {"type": "object", "properties": {
+        "endpoint": {"type": "string"}, "usable": {"type": "boolean"}, "leader": {"type": "boolean"},
+        "version": {"type": "string"}, "problem": {"type": "string", "description": "empty: none"}}}}}}}},
   "Health": {"type": "object", "required": ["status"], "properties": {"status": {"enum": ["ok", "ready"]}}},
   "Document": {"type": "object", "required": ["openapi", "info", "paths"]},
   "Event": {"type": "object", "required": ["event", "lock"], "description": "the data of one event", "properties": {

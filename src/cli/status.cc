@@ -29,6 +29,25 @@ std::string describe_limits(const wire::Value& limits) {
   return out;
 }
 
+// Which pawld run, and how etcd is.
+std::string describe_cluster(const wire::Value& cluster) {
+  std::string out = fmt::format("{:<18} {}\n", "cluster:", text_of(cluster, "name"));
+  for (const wire::Value& node : items_of(cluster, "nodes")) {
+    out += fmt::format("  pawld {:<24} {}, pid {}{}\n", text_of(node, "address"),
+                       text_of(node, "role"), text_of(node, "pid"),
+                       text_of(node, "self") == "yes" ? " (this one)" : "");
+  }
+  for (const wire::Value& endpoint : items_of(cluster, "etcd")) {
+    const std::string problem = text_of(endpoint, "problem");
+    out += fmt::format(
+        "  etcd  {:<24} {}{}{}\n", text_of(endpoint, "endpoint"),
+        text_of(endpoint, "usable") == "yes" ? text_of(endpoint, "version") : "no answer",
+        text_of(endpoint, "leader") == "yes" ? ", leader" : "",
+        problem.empty() ? "" : ": " + problem);
+  }
+  return out;
+}
+
 int status(Console& console) {
   const auto reply = console.ask({"STATUS"});
   if (!reply) return console.fail(reply.error());
@@ -45,6 +64,10 @@ int status(Console& console) {
     if (key == "restoring_ms" && reply->items[i + 1].integer == 0) continue;
     if (key == "limits") {
       out += describe_limits(reply->items[i + 1]);
+      continue;
+    }
+    if (key == "cluster") {
+      out += describe_cluster(reply->items[i + 1]);
       continue;
     }
     out += fmt::format("{:<18} {}\n", (span ? key.substr(0, key.size() - 3) : key) + ":",

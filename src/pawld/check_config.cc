@@ -35,8 +35,10 @@ SystemUser system_user(uid_t id, gid_t group) {
 std::vector<std::string> files_of(const Options& options) {
   const Config& config = options.config;
   std::vector<std::string> files;
-  for (const std::string& file : {options.config_file, config.auth_file, config.tls.cert,
-                                  config.tls.key, config.tls.client_ca}) {
+  for (const std::string& file :
+       {options.config_file, config.auth_file, config.tls.cert, config.tls.key,
+        config.tls.client_ca, config.etcd.password_file, config.etcd.files.ca,
+        config.etcd.files.cert, config.etcd.files.key}) {
     if (!file.empty()) files.push_back(file);
   }
   return files;

@@ -17,6 +17,9 @@ int init(const Options& options);
 // `pawld dump`: prints the store in options.config.data for people.
 int dump(const Options& options);
 
+// The same for a store in etcd (dump_etcd.cc).
+int dump_etcd(const Options& options);
+
 // `pawld verify`: reads all of options.config.data, a store or a backup, and prints what is in it
 // or what is wrong with it. 0 if it is complete.
 int verify(const Options& options);

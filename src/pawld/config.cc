@@ -112,10 +112,28 @@ std::optional<std::string> read_log_format(const toml::node& node, Config& confi
 }
 
 std::optional<std::string> read_store(const toml::node& node, Config& config) {
-  const auto value = node.value_exact<std::string>();
-  if (value != "journal" && value != "memory")
-    return expected("\"journal\" (or, for tests, \"memory\")");
-  config.store = value == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
+  const auto kind = parse_store(node.value_exact<std::string>().value_or(""));
+  if (!kind) return expected("\"journal\" or \"etcd\" (or, for tests, \"memory\")");
+  config.store = *kind;
+  return std::nullopt;
+}
+
+std::optional<std::string> read_role_ttl(const toml::node& node, Config& config) {
+  const auto value = node.value_exact<std::int64_t>();
+  if (!value || Millis(*value) < kRoleTtlMin || Millis(*value) > kRoleTtlMax) {
+    return expected(
+        fmt::format("milliseconds, {} to {}", kRoleTtlMin.count(), kRoleTtlMax.count()));
+  }
+  config.etcd.role_ttl = Millis(*value);
+  return std::nullopt;
+}
+
+std::optional<std::string> read_quota(const toml::node& node, Config& config) {
+  constexpr std::int64_t kLeast = std::int64_t{16} << 20, kMost = std::int64_t{1} << 40;
+  const auto value = node.value_exact<std::int64_t>();
+  if (!value || *value < kLeast || *value > kMost)
+    return expected(fmt::format("a whole number, {} to {}", kLeast, kMost));
+  config.etcd.quota_bytes = static_cast<std::uint64_t>(*value);
   return std::nullopt;
 }
 
@@ -209,6 +227,24 @@ const std::vector<Key>& journal_keys() {
   return keys;
 }
 
+const std::vector<Key>& etcd_keys() {
+  static const std::vector<Key> keys{
+      {"endpoints", path([](Config& c) -> std::string& { return c.etcd.endpoints; })},
+      {"cluster", text([](Config& c) -> std::string& { return c.etcd.cluster; })},
+      {"advertise", path([](Config& c) -> std::string& { return c.etcd.advertise; })},
+      {"role_ttl_ms", read_role_ttl},
+      {"user", path([](Config& c) -> std::string& { return c.etcd.user; })},
+      {"password_file", path([](Config& c) -> std::string& { return c.etcd.password_file; })},
+      {"tls", flag([](Config& c) -> bool& { return c.etcd.tls; })},
+      {"tls_ca", path([](Config& c) -> std::string& { return c.etcd.files.ca; })},
+      {"tls_cert", path([](Config& c) -> std::string& { return c.etcd.files.cert; })},
+      {"tls_key", path([](Config& c) -> std::string& { return c.etcd.files.key; })},
+      {"compaction", flag([](Config& c) -> bool& { return c.etcd.compaction; })},
+      {"quota_bytes", read_quota},
+  };
+  return keys;
+}
+
 const std::vector<Key>& tls_keys() {
   static const std::vector<Key> keys{
       {"cert", path([](Config& c) -> std::string& { return c.tls.cert; })},
@@ -220,6 +256,7 @@ const std::vector<Key>& tls_keys() {
 
 // The tables of the file, by name.
 const std::vector<Key>* keys_of_table(std::string_view name) {
+  if (name == "etcd") return &etcd_keys();
   if (name == "http") return &http_keys();
   if (name == "journal") return &journal_keys();
   if (name == "limits") return &limit_keys();
@@ -272,7 +309,24 @@ Result<void> read_from(const std::function<toml::table()>& parse, const std::str
   return {};
 }
 
+constexpr std::array<std::pair<std::string_view, StoreKind>, 3> kStores{
+    {{"journal", StoreKind::kJournal}, {"memory", StoreKind::kMemory}, {"etcd", StoreKind::kEtcd}}};
+
 }  // namespace
+
+std::string_view store_name(StoreKind kind) {
+  for (const auto& [name, known] : kStores) {
+    if (known == kind) return name;
+  }
+  return "unknown";
+}
+
+std::optional<StoreKind> parse_store(std::string_view text) {
+  for (const auto& [name, known] : kStores) {
+    if (name == text) return known;
+  }
+  return std::nullopt;
+}
 
 Result<void> read_config(const std::string& path, Config& config) {
   return read_from([&] { return toml::parse_file(path); }, path, config);
@@ -294,6 +348,21 @@ std::string to_toml(const Config& config) {
     limits.insert(key.name, static_cast<std::int64_t>(config.limits.*key.field));
   toml::table tls{
       {"cert", config.tls.cert}, {"key", config.tls.key}, {"client_ca", config.tls.client_ca}};
+  const ClusterOptions& e = config.etcd;
+  toml::table etcd{
+      {"endpoints", e.endpoints},
+      {"cluster", e.cluster},
+      {"advertise", e.advertise},
+      {"role_ttl_ms", std::int64_t{e.role_ttl.count()}},
+      {"user", e.user},
+      {"password_file", e.password_file},
+      {"tls", e.tls},
+      {"tls_ca", e.files.ca},
+      {"tls_cert", e.files.cert},
+      {"tls_key", e.files.key},
+      {"compaction", e.compaction},
+      {"quota_bytes", static_cast<std::int64_t>(e.quota_bytes)},
+  };
   toml::array hosts;
   for (const std::string& host : config.http_hosts) hosts.push_back(host);
   const toml::table http{{"listen", config.http}, {"hosts", hosts}};
@@ -301,13 +370,14 @@ std::string to_toml(const Config& config) {
       {"data", config.data},
       {"resp", config.resp},
       {"log_format", config.log_format == LogFormat::kJson ? "json" : "text"},
-      {"store", config.store == StoreKind::kMemory ? "memory" : "journal"},
+      {"store", std::string(store_name(config.store))},
       {"auth_file", config.auth_file},
       {"insecure", config.insecure},
       {"must_exist", config.journal.must_exist},
       {"max_ttl_ms", std::int64_t{config.max_ttl.count()}},
       {"max_delay_ms", std::int64_t{config.max_delay.count()}},
       {"wait_ms", std::int64_t{config.wait.count()}},
+      {"etcd", etcd},
       {"http", http},
       {"journal", journal},
       {"limits", limits},

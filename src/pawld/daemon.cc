@@ -134,7 +134,8 @@ class Daemon {
           "and fdatasync, which is as durable",
           path));
     });
-    if (const auto opened = retry_.run<void>([this] { return store_.open(config_, random_); });
+    if (const auto opened =
+            retry_.run<void>([this] { return store_.open(config_, random_, *log_); });
         !opened)
       return retry_.interrupted() ? stop_waiting() : refuse(opened.error());
     if (const auto checked = check_machine(); !checked) return exit_code_of(checked.error());
@@ -147,8 +148,8 @@ class Daemon {
     apply_limits(config_.limits, settings);
     settings.delay_max = config_.max_delay;
     settings.core.hash_seed = random_.next();
-    server::Engine engine(
-        settings, {store_.store(), clock_, random_, loop_, *log_, [this](const Error&) { die(); }});
+    server::Engine engine(settings, {store_.store(), clock_, random_, loop_, *log_,
+                                     [this](const Error& error) { die(error); }});
     if (!config_.auth_file.empty() && !read_users(engine)) return kExitConfig;
     loop_.on_reload([this, &engine] { reload(engine); });
     // Listen before the store is loaded: clients get -LOADING meanwhile, and a port in use is
@@ -163,7 +164,8 @@ class Daemon {
       log_->error(address.error().detail);
       return kExitConfig;
     }
-    engine.set_address(address->resp);
+    engine.set_address(advertised(*address));
+    if (store_.etcd() != nullptr) return serve_cluster(engine, *address);
     bool stopped = false;
     const auto loaded = engine.load([&] { return !(stopped = !loop_.poll(engine)); });
     if (stopped) return stop();
@@ -182,16 +184,48 @@ class Daemon {
       log_->warning(fmt::format(
           "restored from a backup: nothing is granted for {} ms; waiters queue", wait.count()));
     log_start(*address, *loaded, engine.totals());
-    notify("READY=1");
-    if (config_.log_format == LogFormat::kText) {
-      log_->flush();
-      print_hints(config_, *address, tls_.get());
-    }
+    tell_ready(*address);
     loop_.run(engine);
     return stop();
   }
 
  private:
+  // One of several: which one is active, and when, the store says.
+  int serve_cluster(server::Engine& engine, const ListenAddresses& at) {
+    store::etcd_log::EtcdStore& store = *store_.etcd();
+    store.set_address(advertised(at));
+    if (const auto attached = loop_.attach(store); !attached) return refuse(attached.error());
+    loop_.on_stop({.begin = [&store] { store.leave(); },
+                   .done = [&store] { return store.has_left(); },
+                   .limit = config_.etcd.role_ttl});
+    engine.stand_by();
+    log_->info(fmt::format("pawld {} listens on {}{}; cluster {} in etcd at {}, advertised as {}",
+                           kVersion, at.resp, at.http.empty() ? "" : " and http " + at.http,
+                           config_.etcd.cluster, config_.etcd.endpoints, advertised(at)),
+               {{"event", "serving"},
+                {"version", kVersion},
+                {"address", at.resp},
+                {"http_address", at.http},
+                {"tls", tls_ ? "yes" : "no"},
+                {"cluster", config_.etcd.cluster},
+                {"advertised", advertised(at)}});
+    tell_ready(at);
+    loop_.run(engine);
+    return stop();
+  }
+
+  // Where clients reach this pawld.
+  [[nodiscard]] std::string advertised(const ListenAddresses& at) const {
+    return config_.etcd.advertise.empty() ? at.resp : config_.etcd.advertise;
+  }
+
+  void tell_ready(const ListenAddresses& at) {
+    notify("READY=1");
+    if (config_.log_format != LogFormat::kText) return;
+    log_->flush();
+    print_hints(config_, at, tls_.get());
+  }
+
   // HTTP first: once RESP answers, HTTP answers too.
   Result<ListenAddresses> listen() {
     PAWL_ASSERT(!http_);
@@ -353,10 +387,14 @@ class Daemon {
 
   // The content of the disk is no longer known: no destructor may write to it, and nothing may be
   // answered any more.
-  [[noreturn]] void die() {
-    log_->error("exiting at once without answering; a restart recovers what was acknowledged");
+  [[noreturn]] void die(const Error& error) {
+    // Of a store that several share an operator may have to decide what is true.
+    const int code = store_.etcd() == nullptr ? kExitStore : exit_code_of(error);
+    log_->error(code == kExitStore
+                    ? "exiting at once without answering; a restart recovers what was acknowledged"
+                    : "exiting at once without answering; start it again once that is settled");
     log_.reset();
-    ::_exit(kExitStore);
+    ::_exit(code);
   }
 
   const Options& options_;

@@ -133,8 +133,10 @@ int init(const Options& options) {
   SystemRandom random;
   OpenStore opened;
   Config config = options.config;
+  config.store = StoreKind::kJournal;
   config.journal.must_exist = false;
-  Result<void> done = opened.open(config, random);
+  NoLog log;
+  Result<void> done = opened.open(config, random, log);
   if (done) {
     struct : store::Visitor {
       Result<void> record(std::string_view /*key*/, std::string_view /*value*/) override {
@@ -153,6 +155,7 @@ int init(const Options& options) {
 }
 
 int dump(const Options& options) {
+  if (options.config.store == StoreKind::kEtcd) return dump_etcd(options);
   store::PosixFiles files;
   const auto format = [](bool put, std::string_view key, std::string_view value) {
     if (put) return core::describe(key, value);

@@ -9,8 +9,36 @@
 
 namespace pawl::pawld {
 
-Result<void> OpenStore::open(const Config& config, Random& random) {
-  PAWL_ASSERT(store_ == nullptr);
+Result<store::etcd_log::EtcdStoreSettings> etcd_settings(const Config& config) {
+  const ClusterOptions& options = config.etcd;
+  store::etcd_log::EtcdStoreSettings settings;
+  settings.endpoints = options.endpoints;
+  settings.cluster = options.cluster;
+  settings.address = options.advertise;
+  settings.role_ttl = options.role_ttl;
+  settings.user = options.user;
+  settings.compaction = options.compaction;
+  settings.quota_bytes = options.quota_bytes;
+  auto password = read_password(options);
+  if (!password) return password.error();
+  settings.password = std::move(*password);
+  if (!options.tls) return settings;
+  auto context = tls::ClientContext::load(options.files);
+  if (!context) return context.error();
+  settings.tls = std::move(*context);
+  return settings;
+}
+
+Result<void> OpenStore::open(const Config& config, Random& random, Log& log) {
+  PAWL_ASSERT(store_ == nullptr && etcd_ == nullptr);
+  if (config.store == StoreKind::kEtcd) {
+    const auto settings = etcd_settings(config);
+    if (!settings) return settings.error();
+    auto opened = store::etcd_log::EtcdStore::open(*settings, random, log);
+    if (!opened) return opened.error();
+    etcd_ = std::move(*opened);
+    return {};
+  }
   if (config.store == StoreKind::kMemory) {
     store_ = std::make_unique<store::MemoryStore>(Incarnation{random.next()});
     return {};
@@ -23,8 +51,8 @@ Result<void> OpenStore::open(const Config& config, Random& random) {
 }
 
 store::Store& OpenStore::store() {
-  PAWL_ASSERT(store_ != nullptr);
-  return *store_;
+  PAWL_ASSERT(store_ != nullptr || etcd_ != nullptr);
+  return etcd_ ? etcd_->store() : *store_;
 }
 
 Result<MachineCheck> OpenStore::check_machine(const std::string& id_path, Adopt adopt,
@@ -34,7 +62,7 @@ Result<MachineCheck> OpenStore::check_machine(const std::string& id_path, Adopt 
 }
 
 void OpenStore::start_threads() {
-  PAWL_ASSERT(store_ != nullptr && maintenance_ == nullptr);
+  PAWL_ASSERT(maintenance_ == nullptr);
   if (journal_ == nullptr) return;
   maintenance_ = std::make_unique<store::journal::MaintenanceThread>(*journal_);
   backups_ = std::make_unique<store::journal::BackupThreads>(*journal_);
@@ -48,6 +76,8 @@ Result<void> OpenStore::close() {
 }
 
 std::string with_advice(const Error& error, const Config& config) {
+  if (config.store == StoreKind::kEtcd)
+    return fmt::format("{}. Check --etcd and the table [etcd] of the configuration", error.detail);
   if (error.code == Code::kBusy) {
     return fmt::format(
         "{}. Another pawld serves this data; stop it, or choose another directory with --data",

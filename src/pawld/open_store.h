@@ -12,10 +12,12 @@
 #include <memory>
 #include <string>
 
+#include "base/log.h"
 #include "base/random.h"
 #include "pawl/result.h"
 #include "pawld/machine_mark.h"
 #include "pawld/options.h"
+#include "store/etcd/etcd_store.h"
 #include "store/journal/journal.h"
 #include "store/journal/journal_threads.h"
 #include "store/posix_files.h"
@@ -26,11 +28,13 @@ namespace pawl::pawld {
 class OpenStore {
  public:
   // Opens the store that `config` names; it is not loaded yet. May be called again after kBusy.
-  Result<void> open(const Config& config, Random& random);
+  Result<void> open(const Config& config, Random& random, Log& log);
 
   // After open().
   [[nodiscard]] store::Store& store();
   [[nodiscard]] store::PosixFiles& files() { return files_; }
+  // The same store if it is one in etcd, else nullptr.
+  [[nodiscard]] store::etcd_log::EtcdStore* etcd() { return etcd_.get(); }
 
   // Checks that the data was last used on this machine (machine_mark.h). Before the store is
   // loaded.
@@ -51,11 +55,16 @@ class OpenStore {
   std::unique_ptr<store::Store> store_;
   // The same store if it is a journal, else null: only a journal has a machine mark and threads.
   store::journal::Journal* journal_ = nullptr;
+  // Instead of store_.
+  std::unique_ptr<store::etcd_log::EtcdStore> etcd_;
   // Destroyed before the store, backups first.
   std::unique_ptr<store::journal::MaintenanceThread> maintenance_;
   std::unique_ptr<store::journal::BackupThreads> backups_;
   bool backup_hangs_ = false;
 };
+
+// How the store in etcd is opened. kInvalid: a file cannot be used.
+[[nodiscard]] Result<store::etcd_log::EtcdStoreSettings> etcd_settings(const Config& config);
 
 // The detail of an error of open() or load(), followed by what to do about it.
 [[nodiscard]] std::string with_advice(const Error& error, const Config& config);

@@ -38,6 +38,8 @@ constexpr const char* kExamples =
     "  pawld --auth-file users                   serve only these users (see pawl auth --help)\n"
     "  pawld --tls-cert cert.pem --tls-key key.pem  use TLS; then:\n"
     "                                            pawl --addr tls://localhost:7295 status\n"
+    "  pawld --store etcd --etcd db1,db2,db3 --advertise db1:7295   one of several, of which\n"
+    "                                            another takes over when the active one is lost\n"
     "  pawld dump --data /var/lib/pawl           print the contents of a store\n"
     "  pawld verify --data /var/lib/pawl         check that a store or a backup is complete\n"
     "  pawld restore --from /backups/pawl-1 --data /var/lib/pawl   create a store from a backup\n"
@@ -49,7 +51,7 @@ constexpr const char* kExamples =
 // The flags that were given, kept apart from the defaults because the file comes between them.
 struct Flags {
   std::optional<std::string> data, resp, http, log_format, store, auth_file, tls_cert, tls_key,
-      tls_client_ca;
+      tls_client_ca, etcd, cluster, advertise;
   std::string config, port_file;
   bool check_config = false, print_config = false, must_exist = false, insecure = false;
   bool adopt = false, json = false;
@@ -75,6 +77,17 @@ constexpr const char* kRestoreExamples =
     "--above 1099511628000\n"
     "Exit codes: 0 restored, 64 usage, 74 the disk failed, 78 not a valid backup, or the data\n"
     "directory is not empty.";
+
+// For serving, and for looking at what is stored.
+void declare_etcd(CLI::App& app, Flags& flags) {
+  app.add_option("--etcd", flags.etcd,
+                 "With --store etcd: the addresses of etcd, as HOST:PORT,… (default port 2379)")
+      ->check(not_empty);
+  app.add_option(
+         "--cluster", flags.cluster,
+         "With --store etcd: the name that all pawld of one cluster have (default: default)")
+      ->check(not_empty);
+}
 
 void declare(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.data, "Directory of the store (default pawl-data)")
@@ -114,8 +127,14 @@ void declare(CLI::App& app, Flags& flags) {
       })
       ->type_name("DURATION");
   app.add_option("--store", flags.store,
-                 "journal, or memory: for tests, lost when pawld stops (default journal)")
-      ->check(CLI::IsMember({"journal", "memory"}));
+                 "journal: files of this machine; etcd: shared with other pawld, of which one is "
+                 "active; or memory: for tests, lost when pawld stops (default journal)")
+      ->check(CLI::IsMember({"journal", "etcd", "memory"}));
+  declare_etcd(app, flags);
+  app.add_option("--advertise", flags.advertise,
+                 "With --store etcd: where clients reach this pawld, as HOST:PORT (default: the "
+                 "address of --resp)")
+      ->check(not_empty);
   app.add_option("--tls-cert", flags.tls_cert,
                  "PEM file: certificate, followed by intermediate certificates. Both ports then "
                  "accept TLS only");
@@ -146,6 +165,10 @@ Subcommands declare_subcommands(CLI::App& app, Flags& flags) {
   CLI::App* dump = app.add_subcommand("dump", "Print the contents of the store; changes nothing");
   dump->add_option("--data", flags.data, "Directory of the store (default pawl-data)")
       ->check(not_empty);
+  dump->add_option("--config", flags.config, "TOML file; flags override it");
+  dump->add_option("--store", flags.store, "journal or etcd (default journal)")
+      ->check(CLI::IsMember({"journal", "etcd"}));
+  declare_etcd(*dump, flags);
 
   CLI::App* verify =
       app.add_subcommand("verify", "Read all of a store or backup and check that it is complete");
@@ -177,8 +200,10 @@ void override_with(const Flags& flags, Config& config) {
   if (flags.http) config.http = flags.http->empty() ? kHttpOff : *flags.http;
   if (flags.log_format)
     config.log_format = *flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
-  if (flags.store)
-    config.store = *flags.store == "memory" ? StoreKind::kMemory : StoreKind::kJournal;
+  if (flags.store) config.store = *parse_store(*flags.store);
+  if (flags.etcd) config.etcd.endpoints = *flags.etcd;
+  if (flags.cluster) config.etcd.cluster = *flags.cluster;
+  if (flags.advertise) config.etcd.advertise = *flags.advertise;
   if (flags.tls_cert) config.tls.cert = *flags.tls_cert;
   if (flags.tls_key) config.tls.key = *flags.tls_key;
   if (flags.tls_client_ca) config.tls.client_ca = *flags.tls_client_ca;
@@ -240,6 +265,13 @@ Result<void> check_listen(const std::string& listen, const Config& config) {
           listen, why)};
 }
 
+Result<void> check_store(const Config& config) {
+  if (config.store == StoreKind::kEtcd) return check_cluster(config.etcd, config.resp);
+  if (config.etcd.endpoints.empty()) return {};
+  return Error{Code::kInvalid, fmt::format("--etcd is set, but the store is {}: add --store etcd",
+                                           store_name(config.store))};
+}
+
 Result<void> check_listens(const Config& config) {
   if (auto resp = check_listen(config.resp, config); !resp) return resp;
   if (config.http == kHttpOff) return {};
@@ -291,7 +323,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     options.action = *offline;
     return {options, kExitOk};
   }
-  for (const auto check : {check_listens, check_users, check_tls}) {
+  for (const auto check : {check_listens, check_users, check_tls, check_store}) {
     if (const auto right = check(options.config); !right) return fail(right.error());
   }
   if (flags.check_config) options.action = Action::kCheckConfig;

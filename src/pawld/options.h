@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "pawl/result.h"
+#include "pawld/cluster_options.h"
 #include "pawld/restore_backup.h"
 #include "store/journal/settings.h"
 #include "tls/context.h"
@@ -22,7 +23,10 @@ inline constexpr std::string_view kHttpOff = "off";
 // The greatest value of Config::wait.
 inline constexpr Millis kWaitMax{600'000};
 
-enum class StoreKind : std::uint8_t { kJournal, kMemory };
+enum class StoreKind : std::uint8_t { kJournal, kMemory, kEtcd };
+// journal, memory, etcd
+[[nodiscard]] std::string_view store_name(StoreKind kind);
+[[nodiscard]] std::optional<StoreKind> parse_store(std::string_view text);
 
 // What clients may use of pawld's memory, in all and each user.
 struct MemoryLimits {
@@ -58,6 +62,7 @@ struct Config {
   MemoryLimits limits;
   Millis max_delay = limits::kDelayMax;
   store::journal::Settings journal;
+  ClusterOptions etcd;
   // Empty: connections are plain.
   tls::ServerFiles tls;
 };

@@ -216,5 +216,54 @@ TEST_F(OptionsTest, EachSubcommandIsItsOwnAction) {
   EXPECT_EQ(parse({"--help"}).exit_code, kExitOk);
 }
 
+TEST_F(OptionsTest, AClusterNeedsTheAddressesOfEtcd) {
+  EXPECT_EQ(parse({"--store", "etcd"}).exit_code, kExitConfig);
+  EXPECT_EQ(parse({"--etcd", "db1:2379"}).exit_code, kExitConfig) << "the store is a journal";
+  const auto parsed = parse({"--store", "etcd", "--etcd", "db1,db2:2380", "--cluster", "prod",
+                             "--advertise", "db1:7295"});
+  ASSERT_TRUE(parsed.options);
+  const Config& config = parsed.options->config;
+  EXPECT_EQ(config.store, StoreKind::kEtcd);
+  EXPECT_EQ(config.etcd.endpoints, "db1,db2:2380");
+  EXPECT_EQ(config.etcd.cluster, "prod");
+  EXPECT_EQ(config.etcd.advertise, "db1:7295");
+  EXPECT_EQ(config.etcd.role_ttl, Millis(5000));
+}
+
+TEST_F(OptionsTest, AnAddressThatNoClientCanUseIsNotAdvertised) {
+  const auto check = [](const std::string& advertise, const std::string& resp) {
+    ClusterOptions options;
+    options.endpoints = "db1";
+    options.advertise = advertise;
+    const auto checked = check_cluster(options, resp);
+    return checked ? std::string() : checked.error().detail;
+  };
+  EXPECT_EQ(check("", "127.0.0.1:7295"), "");
+  EXPECT_EQ(check("db1:7295", "0.0.0.0:7295"), "");
+  EXPECT_THAT(check("", "0.0.0.0:7295"), HasSubstr("--advertise"));
+  EXPECT_THAT(check("[::]:7295", "127.0.0.1:7295"), HasSubstr("--advertise"));
+  EXPECT_THAT(check("db1:0", "127.0.0.1:7295"), HasSubstr("must not be 0"));
+  EXPECT_THAT(check(std::string(130, 'x') + ":1", "127.0.0.1:7295"), HasSubstr("128 bytes"));
+}
+
+TEST_F(OptionsTest, KeysOfEtcdAreChecked) {
+  EXPECT_EQ(problem_in("[etcd]\nendpoints = \"db1\"\nrole_ttl_ms = 2000\ntls = true\n"), "");
+  EXPECT_THAT(problem_in("[etcd]\nrole_ttl_ms = 10\n"),
+              HasSubstr("etcd.role_ttl_ms: expected milliseconds, 1000 to 60000"));
+  EXPECT_THAT(problem_in("[etcd]\nquota_bytes = 1\n"), HasSubstr("etcd.quota_bytes"));
+  EXPECT_THAT(problem_in("[etcd]\nnodes = 3\n"), HasSubstr("unknown key \"etcd.nodes\""));
+  ClusterOptions options;
+  options.endpoints = "db1";
+  options.user = "pawld";
+  options.password_file = "/nonexistent";
+  EXPECT_THAT(check_cluster(options, "127.0.0.1:7295").error().detail,
+              HasSubstr("etcd.password_file"));
+  options.user = "";
+  EXPECT_THAT(check_cluster(options, "127.0.0.1:7295").error().detail, HasSubstr("etcd.user"));
+  options.password_file = "";
+  options.cluster = "a/b";
+  EXPECT_THAT(check_cluster(options, "127.0.0.1:7295").error().detail, HasSubstr("--cluster a/b"));
+}
+
 }  // namespace
 }  // namespace pawl::pawld

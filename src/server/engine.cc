@@ -86,6 +86,7 @@ void Engine::follow_role() {
   commits_.ask_store();
   if (auto active = commits_.take_deposed()) {
     if (!load_.standby) {
+      ++telemetry_.role_changes;
       log_.warning(fmt::format("another pawld is active{}{}: this one stands by",
                                active->address.empty() ? "" : ": ", active->address),
                    {{"event", "deposed"}, {"active", active->address}, {"epoch", active->epoch}});
@@ -101,6 +102,7 @@ void Engine::take_over() {
     return commits_.fail(fmt::format("cannot take over: {}", loaded.error().detail),
                          loaded.error());
   }
+  ++telemetry_.role_changes;
   log_.info(fmt::format("this pawld is the active one now: epoch {}, {} leases, last token {}",
                         load_.loaded.epoch, totals().leases, totals().last_token.value),
             {{"event", "elected"},

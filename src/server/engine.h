@@ -131,6 +131,8 @@ class Engine final {
   [[nodiscard]] ServiceState state() const { return services_.state(now_); }
   // After a restore: until grants begin.
   [[nodiscard]] Millis restoring() const { return core_.restoring_for(now_); }
+  // Nothing of a store that is not shared.
+  [[nodiscard]] std::optional<store::ClusterView> cluster() const { return store_.cluster(); }
   // Nothing while loading, and of a store that needs no volume.
   [[nodiscard]] std::optional<store::Space> space() const;
 

@@ -24,7 +24,8 @@ namespace {
 constexpr std::uint64_t kListenerKey = 0;  // Connections count from kFirstConnection.
 constexpr std::uint64_t kSignalsKey = 1;
 constexpr std::uint64_t kWakeKey = 2;
-constexpr std::uint64_t kFirstConnection = 3;
+constexpr std::uint64_t kReadableKey = 3;
+constexpr std::uint64_t kFirstConnection = 4;
 
 // Every ready socket is seen in one turn: a hang-up must not hide behind a full list of events.
 constexpr std::size_t kEventsMax = limits::kConnectionsMax + limits::kConnectionsReserved +
@@ -107,6 +108,14 @@ void Loop::attach(EngineMailbox& mailbox) {
   mailbox.wake_loop_with(this);
 }
 
+Result<void> Loop::attach(Readable& readable) {
+  readable_ = &readable;
+  epoll_event event{EPOLLIN, {.u64 = kReadableKey}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, readable.fd(), &event) != 0)
+    return system_error("epoll_ctl");
+  return {};
+}
+
 void Loop::wake() {
   (void)::eventfd_write(wake_.get(), 1);
 }
@@ -119,13 +128,22 @@ void Loop::take_wake() {
 }
 
 void Loop::run(Engine& engine) {
-  while (!stopping_) {
-    turn(engine, to_epoll_timeout(std::min({engine.patience(), handshake_patience(),
-                                            accept_patience(), Nanos(kIdleWake)})));
-  }
+  while (!stopping_) turn(engine, patience_ms(engine));
+  if (drain_) drain(engine);
   listener_.reset();
   engine.stop();
   connections_.clear();
+}
+
+int Loop::patience_ms(const Engine& engine) const {
+  return to_epoll_timeout(
+      std::min({engine.patience(), handshake_patience(), accept_patience(), Nanos(kIdleWake)}));
+}
+
+void Loop::drain(Engine& engine) {
+  const Nanos end = monotonic_now() + drain_->limit;
+  drain_->begin();
+  while (!drain_->done() && monotonic_now() < end) turn(engine, patience_ms(engine));
 }
 
 void Loop::turn(Engine& engine, int timeout_ms) {
@@ -154,6 +172,8 @@ int Loop::gather(Engine& engine, int timeout_ms) {
       take_signals();
     } else if (event.data.u64 == kWakeKey) {
       take_wake();
+    } else if (event.data.u64 == kReadableKey) {
+      readable_->run();
     } else {
       serve(engine, ConnectionId{event.data.u64}, event.events);
     }

@@ -34,6 +34,7 @@
 
 #include "base/log.h"
 #include "base/rate_limited_log.h"
+#include "base/readable.h"
 #include "base/unique_fd.h"
 #include "base/waker.h"
 #include "pawl/result.h"
@@ -70,8 +71,19 @@ class Loop final : public Network, public Waker {
   void on_reload(std::function<void()> reload) { reload_ = std::move(reload); }
   // Serves what another thread asks, beside the sockets. The mailbox outlives run().
   void attach(EngineMailbox& mailbox);
-  // Serves until a signal asks to stop; then stops accepting, answers what is durable and closes
-  // every connection.
+  // Watches something else beside the sockets, and lets it run before the turn of the engine. It
+  // outlives run().
+  Result<void> attach(Readable& readable);
+  // What must be done between the signal to stop and the end: `begin` is called once, then turns go
+  // on until `done`, but not longer than `limit`.
+  struct Drain {
+    std::function<void()> begin;
+    std::function<bool()> done;
+    Nanos limit{0};
+  };
+  void on_stop(Drain drain) { drain_ = std::move(drain); }
+  // Serves until a signal asks to stop; then drains, stops accepting, answers what is durable and
+  // closes every connection.
   void run(Engine& engine);
 
   // From any thread, after open(): a turn follows, which asks the mailbox and the store what is
@@ -96,6 +108,8 @@ class Loop final : public Network, public Waker {
   };
 
   void turn(Engine& engine, int timeout_ms);
+  [[nodiscard]] int patience_ms(const Engine& engine) const;
+  void drain(Engine& engine);
   int gather(Engine& engine, int timeout_ms);
   void take_signals();
   void take_wake();
@@ -138,6 +152,8 @@ class Loop final : public Network, public Waker {
   UniqueFd wake_;  // an eventfd: another thread has called wake()
   bool woken_ = false;
   EngineMailbox* mailbox_ = nullptr;
+  Readable* readable_ = nullptr;
+  std::optional<Drain> drain_;
   // Given up for a moment when descriptors run out, so that a connection can be refused with an
   // error.
   UniqueFd spare_;

@@ -331,6 +331,30 @@ void add_store(Exposition& all, const Readings& r, const ProcessReadings& proces
       .add(1.0, {{"version", kVersion}});
 }
 
+void add_cluster(Exposition& all, const Readings& r, const store::ClusterView& cluster) {
+  all.counter(
+         "pawl_leader_changes_total",
+         "How often this pawld has become the active one of its cluster, or ceased to be. Only "
+         "with --store etcd.")
+      .add(r.telemetry.role_changes);
+  all.counter("pawl_etcd_requests_total", "Requests to etcd that were answered.")
+      .add(cluster.round_trips);
+  all.counter("pawl_etcd_sends_total",
+              "How often these were sent: more than once each where an outcome was unknown.")
+      .add(cluster.sends);
+  all.counter("pawl_etcd_request_seconds_total",
+              "How long these took, all together, from the first send to the answer.")
+      .add(std::chrono::duration<double>(cluster.round_trip_time).count());
+  all.counter("pawl_etcd_troubles_total",
+              "Outcomes that were unknown, and connections to etcd that failed.")
+      .add(cluster.troubles);
+  Family usable = all.gauge("pawl_etcd_endpoint_usable",
+                            "1 while this endpoint of etcd answers; without a majority of them "
+                            "nothing is granted.");
+  for (const store::ClusterView::Endpoint& endpoint : cluster.endpoints)
+    usable.add(endpoint.usable ? 1.0 : 0.0, {{"endpoint", endpoint.name}});
+}
+
 void add_process(Exposition& all, const ProcessReadings& process) {
   all.counter("process_cpu_seconds_total", "User and system CPU time.").add(process.cpu_seconds);
   all.gauge("process_start_time_seconds", "Start time, since 1970.").add(process.start_seconds);
@@ -356,6 +380,7 @@ Readings readings_of(const Engine& engine) {
   readings.space = engine.space();
   readings.paused = engine.paused();
   readings.limits = engine.limit_uses();
+  readings.cluster = engine.cluster();
   return readings;
 }
 
@@ -368,6 +393,7 @@ std::string metrics_text(const Readings& readings, const ProcessReadings& proces
   add_limits(all, readings);
   if (http) add_http(all, *http);
   add_store(all, readings, process);
+  if (readings.cluster) add_cluster(all, readings, *readings.cluster);
   add_process(all, process);
   return all.text();
 }

@@ -31,6 +31,7 @@ struct Readings {
   std::optional<store::Space> space;
   Nanos paused{0};
   std::vector<LimitUse> limits;
+  std::optional<store::ClusterView> cluster;
 };
 [[nodiscard]] Readings readings_of(const Engine& engine);
 

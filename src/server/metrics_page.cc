@@ -117,6 +117,7 @@ Readings sample_readings() {
   readings.space.emplace();
   readings.telemetry.certificate_expiry = 0;
   readings.limits.push_back({.name = "leases", .limit = 1, .per_user = 1});
+  readings.cluster.emplace().endpoints.push_back({.name = "db1:2379"});
   return readings;
 }
 

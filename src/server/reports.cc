@@ -62,6 +62,31 @@ void write_full(wire::ReplyWriter& reply, std::string_view name, const core::Ref
                           refused.use, advice, refused.per_user ? "_per_user" : ""));
 }
 
+void write_cluster(wire::ReplyWriter& reply, const store::ClusterView& cluster) {
+  reply.bulk("cluster");
+  reply.map(3);
+  reply.field("name", cluster.name);
+  reply.bulk("nodes");
+  reply.array(cluster.nodes.size());
+  for (const store::ClusterView::Node& node : cluster.nodes) {
+    reply.map(4);
+    reply.field("address", node.address);
+    reply.field("role", node.role);
+    reply.field("pid", node.pid);
+    reply.field("self", node.is_self);
+  }
+  reply.bulk("etcd");
+  reply.array(cluster.endpoints.size());
+  for (const store::ClusterView::Endpoint& endpoint : cluster.endpoints) {
+    reply.map(5);
+    reply.field("endpoint", endpoint.name);
+    reply.field("usable", endpoint.usable);
+    reply.field("leader", endpoint.leader);
+    reply.field("version", endpoint.version);
+    reply.field("problem", endpoint.problem);
+  }
+}
+
 }  // namespace
 
 std::string_view mode_text(Mode mode) {
@@ -129,7 +154,7 @@ std::string_view role_of(ServiceState state) {
 }
 
 void write_status(wire::ReplyWriter& reply, const StatusView& status) {
-  reply.map(15);
+  reply.map(status.cluster ? 16 : 15);
   reply.field("version", status.version);
   reply.field("store", status.store);
   reply.field("role", role_of(status.state));
@@ -155,6 +180,7 @@ void write_status(wire::ReplyWriter& reply, const StatusView& status) {
     reply.field("greatest_user", limit.greatest_user);
     reply.field("per_user", limit.per_user);
   }
+  if (status.cluster) write_cluster(reply, *status.cluster);
 }
 
 std::string info_text(const StatusView& status, const Telemetry& counted) {

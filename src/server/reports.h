@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/views.h"
 #include "server/telemetry.h"
+#include "store/store.h"
 #include "wire/reply_writer.h"
 
 namespace pawl::server {
@@ -49,6 +51,7 @@ struct StatusView {
   std::uint64_t connections_max = 0;
   std::uint64_t blocked = 0;
   std::vector<LimitUse> limits;
+  std::optional<store::ClusterView> cluster;  // of a store that several pawld share
 };
 
 // loading, standby or active.

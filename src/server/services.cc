@@ -27,6 +27,7 @@ StatusView Services::status(Now now) const {
   view.connections_max = connections.limits().ordinary;
   view.blocked = connections.blocked();
   view.limits = limit_uses();
+  view.cluster = store.cluster();
   return view;
 }
 

@@ -105,6 +105,8 @@ struct Telemetry {
   std::uint64_t store_damage_found = 0;     // times
   std::uint64_t store_damage_repaired = 0;  // of these
 
+  std::uint64_t role_changes = 0;  // became active, or no longer is
+
   std::uint64_t turns = 0;
   std::uint64_t batches = 0;
   std::uint64_t commands_served = 0;

@@ -45,6 +45,13 @@ class Record:
             return [tuple(json.loads(line)) for line in file]
 
 
+def of_the_active(reply):
+    """The reply. One that says that another pawld is active by now ends this connection."""
+    if isinstance(reply, Error) and reply.code == "READONLY":
+        raise Closed(reply.encode())
+    return reply
+
+
 class Worker:
     """One connection at a time; remembers the replies across kills."""
 
@@ -112,7 +119,7 @@ class Worker:
             )
         )
         for request, lock in wanted:
-            self.take_answer(request, lock, self.client.read())
+            self.take_answer(request, lock, of_the_active(self.client.read()))
 
     def take_answer(self, request, lock, reply):
         if isinstance(reply, dict):
@@ -134,7 +141,7 @@ class Worker:
             self.held.pop(request, None)
         self.client.send_bytes(b"".join(encode("RELEASE", lease) for _, lease in leases))
         for request, _ in leases:
-            reply = self.client.read()
+            reply = of_the_active(self.client.read())
             if not isinstance(reply, int):
                 raise AssertionError(f"RELEASE answered {reply!r}")
             self.ledger.add("released", request, reply)
@@ -147,7 +154,7 @@ class Worker:
 
     def renew(self):
         leases = [lease for _, lease in self.held.values()]
-        if self.client.call("MRENEW", *leases) != [TTL] * len(leases):
+        if of_the_active(self.client.call("MRENEW", *leases)) != [TTL] * len(leases):
             raise AssertionError(
                 "a lease that was acknowledged and never released cannot be renewed"
             )

@@ -268,13 +268,14 @@ constinit const Verb kStatus{
     .while_loading = true,
     .summary = "the state of this pawld",
     .reply =
-        "map: version, store, role, state (granting, loading, restoring or full: whether locks "
-        "are granted, and if not, why), epoch, active, incarnation, last_token, "
+        "map: version, store, role, state (granting, loading, restoring, full or standby: whether "
+        "locks are granted, and if not, why), epoch, active, incarnation, last_token, "
         "oldest_live_token, locks, leases, waiters, uptime_ms, restoring_ms (after a restore: "
         "until grants begin), limits (a map: leases, lease_bytes, waiters, observers, "
         "history_bytes "
         "and output_bytes, each with use and limit, and where users have limits greatest_user and "
-        "per_user)",
+        "per_user); with --store etcd also cluster (a map: name, nodes, each with address, role, pid "
+        "and self, and etcd, each with endpoint, usable, leader, version and problem)",
     .example = "STATUS",
     .handler = kHandler<parse_nothing, show_status>,
     .http = &kStatusRoute,
