@@ -254,9 +254,9 @@ class SelfTest(unittest.TestCase):
         self.assertFound("planted links ../tls/stream.cc: src/base/ may not use src/tls/")
 
     def test_two_folders_that_use_each_other_by_include_and_by_link_are_found(self):
-        self.plant("src/store/planted.cc", '#include "tls/stream.h"')
-        self.plant("src/tls/CMakeLists.txt", "pawl_library(planted SOURCES a.cc DEPS pawl_store)")
-        self.assertFound("these folders use each other: store, tls")
+        self.plant("src/auth/planted.cc", '#include "tls/stream.h"')
+        self.plant("src/tls/CMakeLists.txt", "pawl_library(planted SOURCES a.cc DEPS pawl_auth)")
+        self.assertFound("these folders use each other: auth, tls")
 
     def test_a_public_header_that_includes_a_private_one_is_found(self):
         self.plant("include/pawl/planted.h", '#include "base/bytes.h"')

@@ -274,7 +274,8 @@ constinit const Verb kStatus{
         "until grants begin), limits (a map: leases, lease_bytes, waiters, observers, "
         "history_bytes "
         "and output_bytes, each with use and limit, and where users have limits greatest_user and "
-        "per_user); with --store etcd also cluster (a map: name, nodes, each with address, role, pid "
+        "per_user); with --store etcd also cluster (a map: name, nodes, each with address, role, "
+        "pid "
         "and self, and etcd, each with endpoint, usable, leader, version and problem)",
     .example = "STATUS",
     .handler = kHandler<parse_nothing, show_status>,

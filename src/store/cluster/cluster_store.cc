@@ -317,6 +317,10 @@ Result<void> ClusterStore::copy_entries(const SharedLog::ReadAnswer& answer) {
   }
   // Not begun, or what would come next is cleaned away already.
   if (!copy_ || copy_->next() < head->first) copy_.emplace(*head, settings_.cleaning);
+  if (reading_from_ > copy_->next()) {  // It was asked for a copy that is given up since.
+    read_at_ = clock_();
+    return {};
+  }
   for (const SharedLog::NumberedEntry& entry : answer.entries) {
     if (entry.number < copy_->next()) continue;
     if (auto taken = copy_->take(entry.number, entry.bytes); !taken) return taken;

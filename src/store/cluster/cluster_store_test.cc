@@ -293,6 +293,28 @@ TEST_F(ClusterStoreTest, AStandbyBeginsAgainWhenWhatItWouldReadNextIsCleanedAway
   EXPECT_THAT(visitor.records, ElementsAre("c=3"));
 }
 
+TEST_F(ClusterStoreTest, AReadForACopyThatIsGivenUpIsMadeAgain) {
+  Head head = other_head();
+  const auto first = append_to(head, batch_of("a", "1"));
+  read(encode_head(head), {first});
+  advance(5s);  // It claims, and has asked for entry 2 and on.
+  ASSERT_EQ(log.reads.back(), 2U);
+  log.answer_write(Outcome::kApplied);
+  step();
+  ASSERT_TRUE(store.is_active());
+  KeptRecords visitor;
+  ASSERT_TRUE(store.load(visitor));
+  Head other = *decode_head(log.writes[0].head);
+  store.submit(batch_of("b", "2"), BatchId{1}, sink);
+  ++other.epoch;
+  const auto second = append_to(other, batch_of("c", "3"));
+  log.answer_write(Outcome::kRefused, encode_head(other));
+  log.answer_read(encode_head(other), {second});
+  step();
+  EXPECT_THAT(sink.failures, IsEmpty());
+  EXPECT_EQ(log.reads.back(), 1U);
+}
+
 TEST_F(ClusterStoreTest, AnEntryThatIsMissingEndsTheStandby) {
   Head head = other_head();
   append_to(head, batch_of("a", "1"));
