@@ -91,7 +91,7 @@ torture:
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS) --target $(TORTURE)
 	@PYTHONPATH=tests /usr/bin/python3 tests/nemesis/nemesis.py --hours $(HOURS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) --json build/torture.json
-	@PYTHONPATH=tests PAWLD=$(abspath $(BIN))/pawld PAWL_E2E_DIR=build/tests/e2e $(if $(SEED),PAWL_TORTURE_SEED=$(SEED)) PAWL_FAILOVER_SECONDS=$$(/usr/bin/python3 -c 'print(max(120, $(HOURS) * 360))') /usr/bin/python3 tests/etcd/failover_torture_test.py
+	@PYTHONPATH=tests PAWLD=$(abspath $(BIN))/pawld PAWL_E2E_DIR=$(abspath build/tests/e2e) $(if $(SEED),PAWL_TORTURE_SEED=$(SEED)) PAWL_FAILOVER_SECONDS=$$(/usr/bin/python3 -c 'print(max(120, $(HOURS) * 360))') /usr/bin/python3 tests/etcd/failover_torture_test.py
 
 bench:
 	@scripts/setup test bench
