@@ -166,7 +166,8 @@ class HandoverTest(ClusterCase):
         self.assertEqual(old.terminate(), 0)
         self.assertGreater(self.on_active("RENEW", grant["lease"], among=others), 0)
         wait_until(
-            lambda: len(self.status(others[0])["cluster"]["nodes"]) == 1, "the old one is not listed"
+            lambda: len(self.status(others[0])["cluster"]["nodes"]) == 1,
+            "the old one is not listed",
         )
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Takeovers under load, again and again, with an outside record of every acknowledgement: three pawld
-on three etcd. The active pawld is killed, stopped past the end of its role, or told to stop; the leader
-of etcd is killed or stopped. `record.Checker` judges what the clients saw. Hard cases 46 to 48.
+"""Takeovers under load, again and again, with an outside record of every acknowledgement: three
+pawld on three etcd. The active pawld is killed, stopped past the end of its role, or told to stop;
+the leader of etcd is killed or stopped. `record.Checker` judges what the clients saw. Hard cases 46
+to 48. And a log in etcd that is long enough to be cleaned.
 
 Environment: PAWL_FAILOVER_SECONDS (120) and PAWL_TORTURE_SEED.
 """
@@ -109,6 +110,30 @@ class FailoverTortureTest(unittest.TestCase):
             server.resume()
         # Whoever was connected learns of it, or is told READONLY.
         wait_until(lambda: server.role() == "standby", "the one that was stopped stands by")
+
+
+class CleaningTest(unittest.TestCase):
+    def test_a_log_that_was_cleaned_is_taken_over(self):
+        with PawldCluster(role_ttl_ms=10000) as cluster:  # It must not change while this runs.
+            server = cluster.active()
+            with server.client(3) as client:
+                kept = client.call("ACQUIRE", "kept", "TTL", torture.TTL)
+                while first_entry(cluster.etcd) == 1:
+                    for _ in range(200):
+                        grant = client.call("ACQUIRE", "lock", "TTL", torture.TTL)
+                        self.assertEqual(client.call("RELEASE", grant["lease"]), 1)
+            server.kill()
+            with cluster.active(cluster.others(server)).client(3) as client:
+                self.assertEqual(client.call("INSPECT", "kept")["token"], kept["token"])
+                self.assertEqual(client.call("INSPECT", "lock")["state"], "free")
+                newer = client.call("ACQUIRE", "lock", "TTL", torture.TTL)
+                self.assertGreater(newer["token"], grant["token"])
+
+
+def first_entry(etcd):
+    """The number of the oldest entry of the log."""
+    keys = etcd.etcdctl("get", "--prefix", "pawl/test/log/", "--keys-only", "--limit=1").stdout
+    return int(keys.split()[0].rpartition("/")[2], 16)
 
 
 if __name__ == "__main__":

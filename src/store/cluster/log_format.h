@@ -1,5 +1,5 @@
-// The bytes of the shared log: its head and its entries, and the exact rule for "valid". All integers are little-endian;
-// crc is CRC-32C.
+// The bytes of the shared log: its head and its entries, and the exact rule for "valid". All
+// integers are little-endian; crc is CRC-32C.
 //
 // The head says who writes, and which entries count. The entries are numbered from 1 without gaps,
 // and never change; old ones are deleted.
