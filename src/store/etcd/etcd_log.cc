@@ -210,6 +210,9 @@ std::optional<ClusterView> EtcdLog::view() const {
                    .sends = sends_,
                    .troubles = troubles_,
                    .round_trip_time = round_trip_time_};
+  for (ClusterView::Node& node : view.nodes) {
+    if (node.is_self) node.role = role_;  // The report may be older.
+  }
   for (const etcd::EndpointView& endpoint : client_.endpoints()) {
     ClusterView::Endpoint seen{.name = endpoint.name,
                                .usable = endpoint.usable,
