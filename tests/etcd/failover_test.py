@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Several real pawld on a real etcd: one is active, another takes over. Hard cases 46, 47, 50."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -172,6 +173,11 @@ class HandoverTest(ClusterCase):
 
 
 class RestoredTest(ClusterCase):
+    @staticmethod
+    def answers_of_etcd(pawld):
+        with urllib.request.urlopen(f"http://127.0.0.1:{pawld.http_port}/metrics") as page:
+            return int(re.search(rb"(?m)^pawl_etcd_requests_total (\d+)$", page.read())[1])
+
     def test_a_snapshot_restored_under_pawld_is_refused(self):
         """Hard case 50."""
         etcd = self.cluster.etcd
@@ -181,6 +187,14 @@ class RestoredTest(ClusterCase):
         etcd.etcdctl("snapshot", "save", snapshot)
         for number in range(5):
             self.acquire(f"after/{number}")
+        # A standby that has seen nothing of it could not know. Of so many answers two at least are
+        # those of reads, and the second one was sent after the grants.
+        counts = {pawld: self.answers_of_etcd(pawld) for pawld in self.cluster.pawlds}
+        for pawld, before in counts.items():
+            wait_until(
+                lambda pawld=pawld, before=before: self.answers_of_etcd(pawld) >= before + 6,
+                "it has read what was granted",
+            )
         node.kill()
         shutil.rmtree(node.data)
         etcd.etcdctl(
