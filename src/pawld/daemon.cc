@@ -193,7 +193,7 @@ class Daemon {
   // One of several: which one is active, and when, the store says.
   int serve_cluster(server::Engine& engine, const ListenAddresses& at) {
     store::etcd_log::EtcdStore& store = *store_.etcd();
-    store.set_address(advertised(at));
+    store.set_address(advertised(at), advertised_http_port(at));
     if (const auto attached = loop_.attach(store); !attached) return refuse(attached.error());
     loop_.on_stop({.begin = [&store] { store.leave(); },
                    .done = [&store] { return store.has_left(); },
@@ -217,6 +217,19 @@ class Daemon {
   // Where clients reach this pawld.
   [[nodiscard]] std::string advertised(const ListenAddresses& at) const {
     return config_.etcd.advertise.empty() ? at.resp : config_.etcd.advertise;
+  }
+
+  // Where a stand-by sends requests over HTTP: none when only this machine can reach it, and
+  // clients may be elsewhere.
+  [[nodiscard]] std::string advertised_http_port(const ListenAddresses& at) const {
+    const auto http = server::parse_listen_address(at.http);
+    const auto resp = server::parse_listen_address(advertised(at));
+    if (at.http.empty() || !http || !resp) return "";
+    const auto is_local = [](const server::ListenAddress& address) {
+      const auto loopback = server::is_loopback(address);
+      return loopback && *loopback;
+    };
+    return is_local(*http) && !is_local(*resp) ? "" : http->port;
   }
 
   void tell_ready(const ListenAddresses& at) {

@@ -88,8 +88,8 @@ void Engine::follow_role() {
     if (!load_.standby) {
       ++telemetry_.role_changes;
       log_.warning(fmt::format("another pawld is active{}{}: this one stands by",
-                               active->address.empty() ? "" : ": ", active->address),
-                   {{"event", "deposed"}, {"active", active->address}, {"epoch", active->epoch}});
+                               active->address.empty() ? "" : ": ", active->resp()),
+                   {{"event", "deposed"}, {"active", active->resp()}, {"epoch", active->epoch}});
     }
     stand_by(std::move(*active));
   }

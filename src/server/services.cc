@@ -16,7 +16,7 @@ StatusView Services::status(Now now) const {
   view.version = kVersion;
   view.store = store.kind();
   view.state = state(now);
-  view.active = load.standby ? load.active.address : settings.address;
+  view.active = load.standby ? load.active.resp() : settings.address;
   view.epoch = load.standby ? load.active.epoch : load.loaded.epoch;
   view.incarnation = load.loaded.incarnation;
   view.totals = core.totals();

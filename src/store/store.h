@@ -58,8 +58,14 @@ struct Loaded {
 
 // The process that is active in a store that several share.
 struct Active {
-  std::string address;  // Where clients reach it; empty while that is not known.
+  // Where clients reach it, "host:port" or "host:port/HTTP port"; empty while that is not known.
+  std::string address;
   std::uint64_t epoch = 0;
+
+  // Its "host:port".
+  [[nodiscard]] std::string_view resp() const {
+    return std::string_view(address).substr(0, address.find('/'));
+  }
 };
 
 // What a store that several processes share knows of them, and of what it is built on. For people:

@@ -110,9 +110,24 @@ class TakeoverTest(ClusterCase):
             (standby,) = self.cluster.others(active)
             with standby.client(3) as client:
                 reply = client.call("ACQUIRE", "lock", "TTL", TTL)
-            return isinstance(reply, Error) and reply == f"READONLY active={active.address}"
+            http = f"127.0.0.1:{active.http_port}"
+            expected = f"READONLY active={active.address} http={http}"
+            return isinstance(reply, Error) and reply == expected
 
         wait_until(named, "the standby says where the active one is")
+
+    def test_a_standby_sends_http_requests_to_the_active_one(self):
+        def location():
+            active = self.cluster.active()
+            (standby,) = self.cluster.others(active)
+            web = http.client.HTTPConnection("127.0.0.1", standby.http_port)
+            web.request("POST", "/v1/locks/lock/acquire", json.dumps({"ttl_ms": TTL}))
+            reply = web.getresponse()
+            web.close()
+            expected = f"http://127.0.0.1:{active.http_port}/v1/locks/lock/acquire"
+            return (reply.status, reply.getheader("Location")) == (307, expected)
+
+        wait_until(location, "the standby sends the request to the active one")
 
     def test_status_lists_nodes_and_etcd(self):
         def nodes():

@@ -665,7 +665,7 @@ class DebTest(unittest.TestCase):
             self.assertNotEqual(self.root.run("test", "-e", gone, check=False).returncode, 0, gone)
 
     def test_systemd_accepts_the_units(self):
-        units = [path.name for path in UNITS.iterdir()]
+        units = [path.name for path in UNITS.iterdir() if path.suffix != ".conf"]
         self.assertEqual(len(units), 4)
         checked = self.root.run("systemd-analyze", "verify", "--man=no", *units, check=False)
         ours = [line for line in checked.stderr.splitlines() if "pawl" in line]

@@ -59,12 +59,27 @@ END $$;
 -- Sessions that hold an advisory lock of a guard and do not use the guard: any role can take any advisory lock. Who got it by way of the
 -- guard has looked at something in the schema pawl in the same transaction, and holds that lock, too.
 CREATE OR REPLACE FUNCTION pawl._intruders(class oid, obj oid, subid int) RETURNS TABLE (pid int, who text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  suspects text[];
+BEGIN
+  suspects := pawl._lock_holders_without_guard(class, obj, subid);
+  IF suspects IS NULL THEN RETURN; END IF;
+  -- pg_locks reads relations first: a transaction that began meanwhile shows its advisory lock only. One that shows it twice is none.
+  suspects := ARRAY(SELECT unnest(suspects) INTERSECT SELECT unnest(pawl._lock_holders_without_guard(class, obj, subid)));
+  RETURN QUERY SELECT a.pid, format('pid=%s role=%s application_name=%L', a.pid, a.usename, a.application_name)
+                 FROM pg_stat_activity a WHERE a.pid IN (SELECT split_part(u, ' ', 1)::int FROM unnest(suspects) u);
+END $$;
+
+-- In one look at pg_locks, because it changes from look to look: 'pid transaction'.
+CREATE OR REPLACE FUNCTION pawl._lock_holders_without_guard(class oid, obj oid, subid int) RETURNS text[]
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT l.pid, format('pid=%s role=%s application_name=%L', l.pid, a.usename, a.application_name)
-    FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database() JOIN pg_stat_activity a ON a.pid = l.pid
-   WHERE l.locktype = 'advisory' AND l.granted AND l.classid = class AND l.objid = obj AND l.objsubid = subid AND l.pid <> pg_backend_pid()
-     AND NOT EXISTS (SELECT FROM pg_locks r JOIN pg_class c ON c.oid = r.relation AND c.relnamespace = 'pawl'::regnamespace
-                      WHERE r.pid = l.pid AND r.locktype = 'relation' AND r.database = l.database)
+  WITH locks AS MATERIALIZED (
+    SELECT l.* FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database() WHERE l.pid <> pg_backend_pid())
+  SELECT array_agg(format('%s %s', l.pid, l.virtualtransaction)) FROM locks l
+   WHERE l.locktype = 'advisory' AND l.granted AND l.classid = class AND l.objid = obj AND l.objsubid = subid
+     AND NOT EXISTS (SELECT FROM locks r JOIN pg_class c ON c.oid = r.relation AND c.relnamespace = 'pawl'::regnamespace
+                      WHERE r.pid = l.pid AND r.locktype = 'relation')
 $$;
 
 -- Waits for an advisory lock of a guard (`key` NULL: the passage lock), no longer than lock_timeout, and not for intruders. Where

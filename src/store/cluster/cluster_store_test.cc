@@ -239,7 +239,7 @@ TEST_F(ClusterStoreTest, NothingIsAnsweredFromMemoryOnceAResignationWasSent) {
   EXPECT_GT(store.may_answer_until(), now);
   store.resign();
   step();
-  ASSERT_EQ(decode_head(log.writes.back().head)->state, Head::State::kResigned);
+  ASSERT_EQ(decode_head(log.writes.back().head)->state, HeadState::kResigned);
   EXPECT_LE(store.may_answer_until(), now);
   log.answer_write(Outcome::kUnknown);
   step();

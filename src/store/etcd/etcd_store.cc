@@ -85,9 +85,9 @@ EtcdStore::EtcdStore(const EtcdStoreSettings& settings, std::unique_ptr<etcd::Dr
       store_(cluster_settings(settings), log_, random,
              [] { return boot_now().time_since_epoch(); }) {}
 
-void EtcdStore::set_address(const std::string& address) {
+void EtcdStore::set_address(const std::string& address, std::string_view http_port) {
   log_.set_address(address);
-  store_.set_address(address);
+  store_.set_address(http_port.empty() ? address : fmt::format("{}/{}", address, http_port));
 }
 
 void EtcdStore::run() {

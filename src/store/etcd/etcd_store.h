@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -44,7 +45,8 @@ class EtcdStore final : public Readable {
 
   [[nodiscard]] cluster::ClusterStore& store() { return store_; }
   // If it is known only after the port is bound; before the first run().
-  void set_address(const std::string& address);
+  // `http_port`: on the same host; empty where others cannot reach it.
+  void set_address(const std::string& address, std::string_view http_port);
 
   // --- Readable ----------------------------------------------------------------------------------
   [[nodiscard]] int fd() const override { return epoll_.get(); }

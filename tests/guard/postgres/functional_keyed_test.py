@@ -194,7 +194,7 @@ class Rows(OrdersCase):
             rows(db, "ALTER TABLE changed ADD PRIMARY KEY (id)")
             rows(db, "DROP TABLE orders")
             rows(db, "ALTER TABLE changed RENAME TO orders")
-            rows(db, "SELECT pawl.protect('orders', key => 'id')")
+            rows(db, "SELECT pawl.protect('orders', key => 'id', mode => 'enforce')")
         self.assertRefused("PW002", self.carrying, 34, self.touch())
 
     def test_advance_waits_for_the_writer_of_the_row_and_names_it(self):
@@ -224,7 +224,7 @@ class Rows(OrdersCase):
         self.sql("SELECT pawl.unprotect('orders')")
         self.assertRefused("PW004", self.under, 34, resource="orders:1")
         self.assertEqual(self.fence("orders:1"), 34)
-        self.sql("SELECT pawl.protect('orders', key => 'id')")
+        self.sql("SELECT pawl.protect('orders', key => 'id', mode => 'enforce')")
         self.assertRefused("PW002", self.under, 33, resource="orders:1")
 
     def test_a_hundred_thousand_rows_are_written_without_running_out_of_locks(self):
