@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Several real pawld on a real etcd: one is active, another takes over. Hard cases 46, 47, 50."""
 
+import http.client
+import json
 import re
 import shutil
 import subprocess
@@ -110,8 +112,7 @@ class TakeoverTest(ClusterCase):
             (standby,) = self.cluster.others(active)
             with standby.client(3) as client:
                 reply = client.call("ACQUIRE", "lock", "TTL", TTL)
-            http = f"127.0.0.1:{active.http_port}"
-            expected = f"READONLY active={active.address} http={http}"
+            expected = f"READONLY active={active.address} http=127.0.0.1:{active.http_port}"
             return isinstance(reply, Error) and reply == expected
 
         wait_until(named, "the standby says where the active one is")
@@ -121,10 +122,11 @@ class TakeoverTest(ClusterCase):
             active = self.cluster.active()
             (standby,) = self.cluster.others(active)
             web = http.client.HTTPConnection("127.0.0.1", standby.http_port)
-            web.request("POST", "/v1/locks/lock/acquire", json.dumps({"ttl_ms": TTL}))
+            body = json.dumps({"locks": ["lock"], "ttl_ms": TTL})
+            web.request("POST", "/v1/acquire", body, {"Content-Type": "application/json"})
             reply = web.getresponse()
             web.close()
-            expected = f"http://127.0.0.1:{active.http_port}/v1/locks/lock/acquire"
+            expected = f"http://127.0.0.1:{active.http_port}/v1/acquire"
             return (reply.status, reply.getheader("Location")) == (307, expected)
 
         wait_until(location, "the standby sends the request to the active one")

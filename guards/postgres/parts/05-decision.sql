@@ -57,22 +57,26 @@ BEGIN
 END $$;
 
 -- Sessions that hold an advisory lock of a guard and do not use the guard: any role can take any advisory lock. Who got it by way of the
--- guard has looked at something in the schema pawl in the same transaction, and holds that lock, too.
+-- guard has looked at something in the schema pawl in the same transaction, and holds that lock, too. But not for a moment at its end,
+-- and pg_locks reads relations first: so one look proves nothing, and a transaction counts that is seen so again a while later.
 CREATE OR REPLACE FUNCTION pawl._intruders(class oid, obj oid, subid int) RETURNS TABLE (pid int, who text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  suspects text[];
+  suspects text[] := pawl._holders_without_guard(class, obj, subid);
 BEGIN
-  suspects := pawl._lock_holders_without_guard(class, obj, subid);
   IF suspects IS NULL THEN RETURN; END IF;
-  -- pg_locks reads relations first: a transaction that began meanwhile shows its advisory lock only. One that shows it twice is none.
-  suspects := ARRAY(SELECT unnest(suspects) INTERSECT SELECT unnest(pawl._lock_holders_without_guard(class, obj, subid)));
-  RETURN QUERY SELECT a.pid, format('pid=%s role=%s application_name=%L', a.pid, a.usename, a.application_name)
-                 FROM pg_stat_activity a WHERE a.pid IN (SELECT split_part(u, ' ', 1)::int FROM unnest(suspects) u);
+  PERFORM pg_sleep(0.5);
+  suspects := ARRAY(SELECT unnest(suspects) INTERSECT SELECT unnest(pawl._holders_without_guard(class, obj, subid)));
+  RETURN QUERY SELECT a.pid, pawl._session(a.pid) FROM pg_stat_activity a WHERE a.pid IN (SELECT split_part(u, ' ', 1)::int FROM unnest(suspects) u);
 END $$;
 
+CREATE OR REPLACE FUNCTION pawl._session(of_pid int) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('pid=%s role=%s application_name=%L', a.pid, a.usename, a.application_name) FROM pg_stat_activity a WHERE a.pid = of_pid
+$$;
+
 -- In one look at pg_locks, because it changes from look to look: 'pid transaction'.
-CREATE OR REPLACE FUNCTION pawl._lock_holders_without_guard(class oid, obj oid, subid int) RETURNS text[]
+CREATE OR REPLACE FUNCTION pawl._holders_without_guard(class oid, obj oid, subid int) RETURNS text[]
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   WITH locks AS MATERIALIZED (
     SELECT l.* FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database() WHERE l.pid <> pg_backend_pid())
@@ -90,7 +94,10 @@ DECLARE
   most int := (SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout');
   enough int := 2 * (SELECT setting::int FROM pg_settings WHERE name = 'deadlock_timeout');  -- So that deadlocks are found.
   start timestamptz := clock_timestamp();
-  slice int := 100; waited int := 0; intruders text; g pawl.guard;
+  class oid := CASE WHEN key IS NULL THEN 7295 ELSE (key >> 32) & 4294967295 END;
+  obj oid := CASE WHEN key IS NULL THEN guard_id ELSE key & 4294967295 END;
+  subid int := CASE WHEN key IS NULL THEN 2 ELSE 1 END;
+  slice int := 100; waited int := 0; rounds int := 0; suspects text[]; intruders text; g pawl.guard;
 BEGIN
   LOOP
     BEGIN
@@ -103,9 +110,16 @@ BEGIN
       RETURN true;
     EXCEPTION WHEN lock_not_available THEN
       waited := extract(epoch FROM clock_timestamp() - start) * 1000;
-      SELECT string_agg(i.who, '; ') INTO intruders
-        FROM pawl._intruders(CASE WHEN key IS NULL THEN 7295::oid ELSE ((key >> 32) & 4294967295)::oid END,
-                             CASE WHEN key IS NULL THEN guard_id::oid ELSE (key & 4294967295)::oid END, CASE WHEN key IS NULL THEN 2 ELSE 1 END) i;
+      -- Those who are seen without the guard in every round; see _intruders().
+      IF rounds = 0 THEN
+        suspects := pawl._holders_without_guard(class, obj, subid);
+      ELSE
+        suspects := ARRAY(SELECT unnest(suspects) INTERSECT SELECT unnest(pawl._holders_without_guard(class, obj, subid)));
+      END IF;
+      rounds := CASE WHEN cardinality(suspects) > 0 THEN rounds + 1 ELSE 0 END;
+      IF rounds >= 3 THEN
+        SELECT string_agg(pawl._session(split_part(u, ' ', 1)::int), '; ') INTO intruders FROM unnest(suspects) u;
+      END IF;
       IF intruders IS NULL AND most > 0 AND waited >= most THEN RAISE; END IF;
     END;
     IF intruders IS NOT NULL THEN
