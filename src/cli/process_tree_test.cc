@@ -35,7 +35,10 @@ class Chain {
  private:
   [[noreturn]] static void grow(int more, int ready) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (more > 0 && fork() == 0) grow(more - 1, ready);
+    while (more > 0 && fork() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      --more;
+    }
     if (more == 0) (void)!write(ready, "", 1);
     close(ready);
     for (;;) pause();

@@ -11,7 +11,7 @@
 namespace pawl::nemesis {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -26,8 +26,8 @@ Value::Value(std::uint64_t number) : json_(std::to_string(number)) {}
 Value::Value(std::int64_t number) : json_(std::to_string(number)) {}
 Value::Value(int number) : json_(std::to_string(number)) {}
 Value::Value(bool truth) : json_(truth ? "true" : "false") {}
-Value::Value(const std::string& text) : json_(quoted(text)) {}
-Value::Value(const char* text) : json_(quoted(text)) {}
+Value::Value(const std::string& text) : json_(json_string(text)) {}
+Value::Value(const char* text) : json_(json_string(text)) {}
 
 EventLog::EventLog(const std::string& path, std::int64_t ahead)
     : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)), ahead_(ahead) {

@@ -54,7 +54,7 @@ constexpr std::string_view kUsage =
     "example: check_history run.jsonl\n"
     "exit: 0 all hold, 1 one is violated, 64 usage, 65 no history\n";
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -81,7 +81,7 @@ void print_table(const History& history, const Faults& faults) {
 
 void print_json(const Faults& faults) {
   std::string list;
-  for (const std::string& fault : faults) list += (list.empty() ? "" : ",") + quoted(fault);
+  for (const std::string& fault : faults) list += (list.empty() ? "" : ",") + json_string(fault);
   fmt::print("{{\"holds\":{},\"faults\":[{}]}}\n", faults.empty(), list);
 }
 

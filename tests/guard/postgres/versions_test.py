@@ -1,8 +1,8 @@
 """The guard in PostgreSQL 16, 17 and 18: the functional tests, run against servers from npm, whose
 versions tests/guard/postgres/versions/package-lock.json pins. Debian 12 has 15.
 
-The versions are tested side by side: all tests in the newest, a few in the others, or all of them
-with PAWL_ALL_VERSIONS=1."""
+The versions are tested side by side, with a few tests each, or all of them with
+PAWL_ALL_VERSIONS=1."""
 
 import concurrent.futures
 import json
@@ -23,14 +23,15 @@ TESTS = (
     "functional_rollout_test",
     "keys_test",
     "moved_tables_test",
+    "changes_test",
     "session_test",
     "observe_test",
     "attack_test",
     "replication_test",
 )
 
-FEW = ("functional_test", "functional_keyed_test", "attack_test")
-VERSIONS = {16: FEW, 17: FEW, 18: TESTS}
+FEW = ("functional_keyed_test", "attack_test")
+VERSIONS = {16: FEW, 17: FEW, 18: (*FEW, "functional_test", "changes_test")}
 if os.environ.get("PAWL_ALL_VERSIONS"):
     VERSIONS = dict.fromkeys(VERSIONS, TESTS)
 
