@@ -328,8 +328,10 @@ void ServerNode::turn_soon() {
 }
 
 void ServerNode::turn() {
-  unread_.clear();
+  const std::uint64_t postponed = engine_->telemetry().postponed;
   engine_->run_turn();
+  // What was postponed is served in a later turn, whatever becomes of its connection meanwhile.
+  if (engine_->telemetry().postponed == postponed) unread_.clear();
   charge();
   if (dying_ || !disk_.has_power() || !disk_.has_process())
     return crashed("the store failed in the middle of a turn",
