@@ -210,7 +210,8 @@ void ClusterNode::look_at_role() {
   watcher_ = server::ConnectionId{kWatchers + served_epoch_};
   engine_->connected(watcher_, "watcher");
   engine_->received(watcher_, shared_.watch.start(read().monotonic));
-  engine_->run_turn();  // Before anything happens that it should see.
+  // Before anything happens that it should see: a grant takes a while to become durable.
+  while (!dying_ && !shared_.watch.observing()) engine_->run_turn();
 }
 
 void ClusterNode::wake_at(Nanos delay) {

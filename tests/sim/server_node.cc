@@ -101,6 +101,9 @@ void ServerNode::serve(const store::Loaded& loaded) {
   charge();
   engine_->connected(kWatcher, "watcher");
   engine_->received(kWatcher, watch_.start(local()));
+  // With a small budget its OBSERVE may be postponed; nobody else is served before it.
+  while (up() && !watch_.observing()) turn();
+  if (!up()) return;
   turn_soon();
   maintenance();
   stall(std::exchange(spent_, Nanos(0)));

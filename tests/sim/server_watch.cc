@@ -9,6 +9,7 @@ namespace pawl::sim {
 std::string ServerWatch::start(Nanos now) {
   decoder_.emplace();
   unread_.clear();
+  answers_ = 0;
   started_ = now;
   durable_.clear();
   exclusive_.clear();
@@ -29,7 +30,10 @@ void ServerWatch::received(std::string_view bytes, Nanos now, std::optional<Nano
     taken += reply.consumed;
     if (reply.status != wire::DecodeStatus::kComplete) break;
     const auto event = wire::read_event(reply.value);
-    if (!event) continue;
+    if (!event) {
+      ++answers_;
+      continue;
+    }
     if (event->id.n <= newest_) {
       faults_.push_back(fmt::format("EL: event {} is sent after one with number {:x}",
                                     to_text(event->id), newest_));

@@ -30,6 +30,8 @@ class ServerWatch {
   // `held_since`: pawld has held its output since then, so what is granted here may be durable since
   // then as well.
   void received(std::string_view bytes, Nanos now, std::optional<Nanos> held_since = {});
+  // Its OBSERVE is answered: from here on it is sent every event.
+  [[nodiscard]] bool observing() const { return answers_ >= 2; }
 
   // The connection on which `owner` waited, as the last thing it did, is known to be gone; or it
   // asks again elsewhere.
@@ -60,6 +62,7 @@ class ServerWatch {
   std::vector<std::string>& faults_;
   std::optional<wire::ReplyDecoder> decoder_;
   std::string unread_;
+  int answers_ = 0;  // To HELLO and OBSERVE.
   Nanos started_{0};
   std::map<Token, Nanos> durable_;  // When each grant of this life was sent.
   std::map<std::string, std::set<Token>>
