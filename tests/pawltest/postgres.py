@@ -91,6 +91,7 @@ class Cluster(DatabaseServer):
                 "shared_buffers": "64MB",
                 "log_line_prefix": "%m [%p] %q%u@%d %a ",
                 "recovery_init_sync_method": "syncfs",
+                "max_wal_size": "128MB",
                 "deadlock_timeout": "50ms",
                 **(settings or {}),
             }
