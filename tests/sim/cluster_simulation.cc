@@ -4,22 +4,17 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "sim/checker.h"
-#include "sim/client_node.h"
 #include "sim/cluster_node.h"
-#include "sim/observer_node.h"
-#include "sim/operator_node.h"
-#include "sim/plain_node.h"
 #include "sim/simulation.h"
+#include "sim/users.h"
 
 namespace pawl::sim {
 namespace {
 
 using std::chrono::seconds;
-
-constexpr Nanos kClusterCalm =
-    seconds(30);  // Enough for every takeover, wait, lease and retry (P7).
 
 // Which node a connection leads to: the one that libpawl has chosen. Plain clients mostly find the
 // active one.
@@ -69,8 +64,7 @@ class ClusterSimulation {
         watch_(workload_.ttl, faults_),
         front_(world_, nodes_, plan.nodes),
         network_(world_, front_, network_faults()),
-        guard_(world_, history_),
-        operator_(world_, network_, rate(), workload_.locks, history_) {
+        guard_(world_, history_) {
     if (plan.traced) world_.keep_trace();
     if (!plan.has(Trouble::kGuardLoss)) guard_.heal();
     for (int i = 1; i <= plan.nodes; ++i) {
@@ -78,31 +72,18 @@ class ClusterSimulation {
           world_, ClusterNode::Shared{log_, watch_, history_, faults_}, i, rate()));
       nodes_.back()->attach(network_);
     }
-    for (int i = 1; i <= plan.clients; ++i) {
-      clients_.push_back(
-          std::make_unique<ClientNode>(world_, network_, guard_, i, rate(), workload_, history_));
-    }
-    for (int i = 1; i <= plan.plain; ++i) {
-      plain_.push_back(std::make_unique<PlainNode>(world_, network_, guard_, 100 + i, rate(),
-                                                   workload_, history_,
-                                                   [](LinkId, const std::string&) {}));
-    }
-    for (int i = 1; i <= plan.observers; ++i) {
-      observers_.push_back(std::make_unique<ObserverNode>(
-          world_, network_, i, rate(), workload_.election, watch_, history_, faults_));
-    }
+    users_.emplace(
+        plan, Surroundings{world_, network_, guard_, workload_, watch_, history_, faults_},
+        [this] { return rate(); }, [](LinkId, const std::string&) {});
   }
 
   Verdict run() {
     for (auto& node : nodes_) node->start();
-    for (auto& client : clients_) client->begin();
-    for (auto& client : plain_) client->begin();
-    for (auto& observer : observers_) observer->begin();
-    if (plan_.has(Trouble::kOperator)) operator_.begin();
+    users_->begin();
     plan_faults();
     world_.run_until(storm_end());
     calm_down();
-    world_.run_until(storm_end() + kClusterCalm);
+    world_.run_until(storm_end() + kCalm);
     return judge();
   }
 
@@ -210,44 +191,12 @@ class ClusterSimulation {
       node->cut_off(false);
       if (!node->up()) start_later(*node);
     }
-    operator_.wind_down();
-    for (auto& client : clients_) client->wind_down();
-    for (auto& client : plain_) client->wind_down();
-    for (auto& observer : observers_) observer->wind_down();
-    hold_an_election();
-  }
-
-  // Everything has come to rest: every observer sees the leader, and in the end that there is none.
-  void hold_an_election() {
-    world_.at(storm_end() + seconds(20), [this] { operator_.lead(workload_.election); });
-    world_.at(storm_end() + Millis(23'500), [this] {
-      if (operator_.leads_with().value == 0)
-        faults_.push_back("P7: all is healed, and no candidate can be elected");
-      check_observers(operator_.leads_with());
-      operator_.resign();
-    });
-  }
-
-  void check_observers(Token leader) {
-    for (const auto& observer : observers_) {
-      if (observer->leader() == leader) continue;
-      faults_.push_back(
-          fmt::format("EL: all is quiet, token {} leads (0: none), and observer {} received {}",
-                      leader.value, observer->number(),
-                      observer->leader() ? std::to_string(observer->leader()->value) : "nothing"));
-    }
+    users_->wind_down();
   }
 
   void check_the_end() {
-    for (const auto& client : clients_) {
-      if (!client->idle())
-        faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
-    }
-    for (const auto& client : plain_) {
-      if (!client->idle())
-        faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
-    }
-    check_observers(Token{});
+    users_->check_all_are_idle();
+    users_->check_observers(Token{});
     std::size_t active = 0;
     for (const auto& node : nodes_) {
       if (!node->active()) continue;
@@ -268,17 +217,12 @@ class ClusterSimulation {
     Verdict verdict;
     if (faults_.empty()) check_the_end();
     for (std::string& fault : check(history_)) faults_.push_back(std::move(fault));
-    for (const auto& client : clients_) verdict.grants += client->grants();
-    for (const auto& client : plain_) verdict.plain_grants += client->grants();
-    verdict.grants += verdict.plain_grants;
-    for (const Leading& leading : history_.leaders)
-      verdict.leaders += leading.token.value != 0 ? 1 : 0;
+    users_->count(verdict);
     for (const auto& node : nodes_) verdict.takeovers += node->takeovers();
     verdict.faults = std::move(faults_);
     verdict.crashes = crashes_;
-    verdict.effects = history_.effects.size();
     verdict.fingerprint = world_.fingerprint();
-    verdict.simulated = storm_end() + kClusterCalm - Moment{};
+    verdict.simulated = storm_end() + kCalm - Moment{};
     verdict.trace = world_.trace();
     if (plan_.traced) verdict.history = std::move(history_);
     return verdict;
@@ -295,10 +239,7 @@ class ClusterSimulation {
   Front front_;
   Network network_;
   GuardModel guard_;
-  OperatorNode operator_;
-  std::vector<std::unique_ptr<ClientNode>> clients_;
-  std::vector<std::unique_ptr<PlainNode>> plain_;
-  std::vector<std::unique_ptr<ObserverNode>> observers_;
+  std::optional<Users> users_;  // After the nodes.
   std::uint64_t crashes_ = 0;
   bool calm_ = false;
 };

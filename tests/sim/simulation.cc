@@ -2,21 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-
 #include "sim/checker.h"
-#include "sim/client_node.h"
-#include "sim/observer_node.h"
-#include "sim/operator_node.h"
-#include "sim/plain_node.h"
 #include "sim/server_node.h"
+#include "sim/users.h"
 
 namespace pawl::sim {
 namespace {
 
 using std::chrono::seconds;
-
-constexpr Nanos kCalm = seconds(30);  // Enough for every wait, lease and retry to end (P7).
 
 // The kind of run, by chance: most are normal, some have clocks beyond ρ, some a disk that fails.
 Demand kind_of(World& world, const Plan& plan) {
@@ -45,32 +38,19 @@ class Simulation {
         server_(world_, rate(), workload_.ttl, faults_, history_.pauses),
         network_(world_, server_, network_faults()),
         guard_(world_, history_),
-        operator_(world_, network_, rate(), workload_.locks, history_) {
+        users_(
+            plan, {world_, network_, guard_, workload_, server_.watch(), history_, faults_},
+            [this] { return rate(); },
+            [this](LinkId link, const std::string& owner) { server_.expect_wait(link, owner); }) {
     history_.demand = demand_;
     if (plan.traced) world_.keep_trace();
     if (!plan.has(Trouble::kGuardLoss)) guard_.heal();
     server_.attach(network_);
-    for (int i = 1; i <= plan.clients; ++i) {
-      clients_.push_back(
-          std::make_unique<ClientNode>(world_, network_, guard_, i, rate(), workload_, history_));
-    }
-    for (int i = 1; i <= plan.plain; ++i) {
-      plain_.push_back(std::make_unique<PlainNode>(
-          world_, network_, guard_, 100 + i, rate(), workload_, history_,
-          [this](LinkId link, const std::string& owner) { server_.expect_wait(link, owner); }));
-    }
-    for (int i = 1; i <= plan.observers; ++i) {
-      observers_.push_back(std::make_unique<ObserverNode>(
-          world_, network_, i, rate(), workload_.election, server_.watch(), history_, faults_));
-    }
   }
 
   Verdict run() {
     start_server();
-    for (auto& client : clients_) client->begin();
-    for (auto& client : plain_) client->begin();
-    for (auto& observer : observers_) observer->begin();
-    if (plan_.has(Trouble::kOperator)) operator_.begin();
+    users_.begin();
     plan_faults();
     if (restores_left_ > 0) {
       plan_backups();
@@ -142,7 +122,7 @@ class Simulation {
   void plan_backups() {
     world_.after(world_.between(Millis(200), Millis(3000)), [this] {
       if (calm_) return;
-      operator_.back_up();
+      users_.the_operator().back_up();
       plan_backups();
     });
   }
@@ -156,12 +136,12 @@ class Simulation {
   // era again.
   void lose_the_machine() {
     if (calm_) return;
-    const auto backup = operator_.some_backup();
+    const auto backup = users_.the_operator().some_backup();
     if (!backup) return world_.after(Millis(300), [this] { lose_the_machine(); });
     const auto restored = server_.lose_and_restore(*backup);
     if (!restored) return;
     history_.restores.push_back({world_.now(), restored->last_token});
-    operator_.forget_backups();
+    users_.the_operator().forget_backups();
     restart_when_down(
         Millis(world_.chance(50) ? 20 : 800));  // The sooner, the more of a too short wait shows.
     if (--restores_left_ > 0) plan_loss();
@@ -244,34 +224,8 @@ class Simulation {
     network_.heal();
     guard_.heal();
     server_.fill_disk(false);
-    operator_.wind_down();
-    for (auto& client : clients_) client->wind_down();
-    for (auto& client : plain_) client->wind_down();
-    for (auto& observer : observers_) observer->wind_down();
+    users_.wind_down();
     watch_over();
-    hold_an_election();
-  }
-
-  // Everything has come to rest: every observer sees the leader, and in the end that there is none.
-  void hold_an_election() {
-    world_.at(storm_end() + seconds(20), [this] { operator_.lead(workload_.election); });
-    world_.at(storm_end() + Millis(23'500), [this] {
-      if (operator_.leads_with().value == 0)
-        faults_.push_back("P7: all is healed, and no candidate can be elected");
-      check_observers(operator_.leads_with());
-      operator_.resign();
-    });
-  }
-
-  void check_observers(Token leader) {
-    if (demand_ == Demand::kTokensOnly) return;
-    for (const auto& observer : observers_) {
-      if (observer->leader() == leader) continue;
-      faults_.push_back(
-          fmt::format("EL: all is quiet, token {} leads (0: none), and observer {} received {}",
-                      leader.value, observer->number(),
-                      observer->leader() ? std::to_string(observer->leader()->value) : "nothing"));
-    }
   }
 
   // A power cut planned in the storm may still come; pawld is started again whenever it is down.
@@ -281,16 +235,9 @@ class Simulation {
   }
 
   void check_the_end() {
-    for (const auto& client : clients_) {
-      if (!client->idle())
-        faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
-    }
-    for (const auto& client : plain_) {
-      if (!client->idle())
-        faults_.push_back(fmt::format("P7: all is healed, and still {}", client->state()));
-    }
+    users_.check_all_are_idle();
     if (!server_.up()) return faults_.push_back("P7: all is healed, and pawld is down");
-    check_observers(Token{});
+    users_.check_observers(Token{});
     const core::Totals totals = server_.totals();
     if (totals.locks != 0 || totals.leases != 0 || totals.waiters != 0) {
       faults_.push_back(
@@ -305,17 +252,11 @@ class Simulation {
     Verdict verdict;
     if (faults_.empty()) check_the_end();
     for (std::string& fault : check(history_)) faults_.push_back(std::move(fault));
-    for (const auto& client : clients_) verdict.grants += client->grants();
-    for (const auto& client : plain_) verdict.plain_grants += client->grants();
-    verdict.grants += verdict.plain_grants;
-    for (const Leading& leading : history_.leaders)
-      verdict.leaders += leading.token.value != 0 ? 1 : 0;
-    for (const Raise& raise : history_.raises) verdict.raises += raise.returned != kOpen ? 1 : 0;
+    users_.count(verdict);
     verdict.restores = history_.restores.size();
     verdict.faults = std::move(faults_);
     verdict.crashes = server_.crashes();
     verdict.refusals = server_.refusals();
-    verdict.effects = history_.effects.size();
     verdict.fingerprint = world_.fingerprint();
     verdict.simulated = storm_end() + kCalm - Moment{};
     verdict.trace = world_.trace();
@@ -333,10 +274,7 @@ class Simulation {
   ServerNode server_;
   Network network_;
   GuardModel guard_;
-  OperatorNode operator_;
-  std::vector<std::unique_ptr<ClientNode>> clients_;
-  std::vector<std::unique_ptr<PlainNode>> plain_;
-  std::vector<std::unique_ptr<ObserverNode>> observers_;
+  Users users_;
   bool calm_ = false;
 };
 
