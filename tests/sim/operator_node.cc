@@ -19,6 +19,9 @@ std::vector<std::string> words_of(const Attempt& a, Millis ttl) {
   words.insert(words.end(), {"TTL", std::to_string(ttl.count())});
   if (a.mode == Mode::kShared) words.push_back("SHARED");
   if (a.mode == Mode::kLimit) words.insert(words.end(), {"LIMIT", std::to_string(a.limit)});
+  // pawld takes it for the same request without these, too, and whichever comes first is granted.
+  if (a.delay > Millis(0)) words.insert(words.end(), {"DELAY", std::to_string(a.delay.count())});
+  if (a.max_hold >= ttl) words.insert(words.end(), {"MAXHOLD", std::to_string(a.max_hold.count())});
   words.insert(words.end(), {"REQUEST", a.request});
   return words;
 }
