@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "guard/sqlite/fault.h"
+#include "guard/sqlite/null_defaults.h"
 #include "guard/sqlite/statement.h"
 
 namespace pawl::sqlite {
@@ -21,18 +22,18 @@ std::string ask(const Protected& wanted, const std::string& key) {
       wanted.installation, wanted.guard, key);
 }
 
-// A SELECT of one value of the row OLD or NEW.
-std::string in_row(const std::string& expression, const Columns& columns, const std::string& row) {
+std::string of_row(const Columns& columns, const std::string& row) {
   Columns all;
   for (const std::string& column : columns)
     all.push_back(fmt::format("{}.{} AS {}", row, quoted(column), quoted(column)));
-  return fmt::format("(SELECT {} FROM (SELECT {}))", expression, fmt::join(all, ", "));
+  return fmt::format("{}", fmt::join(all, ", "));
 }
 
 // The key of the row OLD or NEW.
 std::string key_in(const Protected& wanted, const Columns& columns, const std::string& row) {
   if (wanted.kind == "row") return fmt::format("CAST({}.{} AS TEXT)", row, quoted(wanted.key));
-  return in_row(fmt::format("CAST(({}) AS TEXT)", wanted.key), columns, row);
+  return fmt::format("(SELECT CAST(({}) AS TEXT) FROM (SELECT {}))", wanted.key,
+                     of_row(columns, row));
 }
 
 // The name of the row's number: none of the columns may have it.
@@ -73,13 +74,17 @@ std::string condition_of(sqlite3* db, const std::string& index) {
                    index));
 }
 
-// One condition: `other` shares all of these with NEW.
-std::string shares(sqlite3* db, const std::string& index, bool partial, const Columns& columns) {
+// One condition: `other` shares all of these with the row that NEW becomes.
+std::string shares(sqlite3* db, const std::string& index, bool partial, const Columns& columns,
+                   const NullDefaults& defaults) {
   Columns same;
+  Columns read = {};  // The columns that decide it.
   if (partial) {  // It is about rows that meet its condition only. Names without a row are other's.
     const std::string condition = condition_of(db, index);
     same.push_back(fmt::format("({})", condition));
-    same.push_back(in_row(fmt::format("({})", condition), columns, "NEW"));
+    same.push_back(
+        fmt::format("(SELECT ({}) FROM (SELECT {}))", condition, defaults.new_row(columns)));
+    read = columns;
   }
   Statement parts(db, "SELECT cid, name, coll FROM pragma_index_xinfo(?1) WHERE key = 1");
   parts.bind(index);
@@ -89,19 +94,24 @@ std::string shares(sqlite3* db, const std::string& index, bool partial, const Co
            fmt::format("the unique index {} is on an expression, and REPLACE could delete "
                        "another key's row through it: guard the whole table instead",
                        index));
-    const std::string column = parts.number(0) == -1 ? rowid_name(columns) : quoted(parts.text(1));
-    same.push_back(fmt::format("other.{0} = NEW.{0} COLLATE {1}", column, quoted(parts.text(2))));
+    const std::string name = parts.number(0) == -1 ? rowid_name(columns) : parts.text(1);
+    same.push_back(fmt::format("other.{} = {} COLLATE {}", quoted(name), defaults.new_value(name),
+                               quoted(parts.text(2))));
+    read.push_back(name);
   }
-  return fmt::format("({})", fmt::join(same, " AND "));
+  const std::string all_rows = defaults.undetermined(read);
+  return fmt::format("({})", fmt::join(same, " AND ")) +
+         (all_rows.empty() ? "" : " OR " + all_rows);
 }
 
 // Every way in which a new row can be in another one's place.
 std::string conflicts(sqlite3* db, const Protected& wanted, const Columns& columns) {
   Columns ways;
+  const NullDefaults defaults(db, wanted.table);
   Statement indexes(db, "SELECT name, partial FROM pragma_index_list(?1) WHERE \"unique\" = 1");
   indexes.bind(wanted.table);
   while (indexes.step())
-    ways.push_back(shares(db, indexes.text(0), indexes.number(1) != 0, columns));
+    ways.push_back(shares(db, indexes.text(0), indexes.number(1) != 0, columns, defaults));
   Statement listed(db, "SELECT wr FROM pragma_table_list(?1) WHERE schema = 'main'");
   listed.bind(wanted.table);
   if (listed.step() && listed.number(0) == 0)

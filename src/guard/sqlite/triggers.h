@@ -5,7 +5,7 @@
 // for the row that will be: after an insert, because only then an INTEGER PRIMARY KEY is known.
 // REPLACE deletes rows behind the triggers' back (they fire for those only under PRAGMA
 // recursive_triggers); so before it, every row that shares a unique value with the new one is
-// judged as well.
+// judged as well (see null_defaults.h for what that row will have).
 #pragma once
 
 #include <cstdint>

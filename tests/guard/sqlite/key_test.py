@@ -156,6 +156,54 @@ class OtherRows(sqlite.GuardedFile):
         self.refuses("PAWL_INVALID", self.db.execute, "SELECT pawl_protect('hidden', 'k')")
 
 
+    def test_default_that_replace_puts_in_the_place_of_null_deletes_no_other_key(self):
+        for number, (columns, index, replace) in enumerate(
+            (
+                ("u TEXT NOT NULL DEFAULT 'eight' UNIQUE", "", "(7, NULL)"),
+                ("u INT NOT NULL DEFAULT 8 UNIQUE", "", "(7, NULL)"),
+                ("u TEXT NOT NULL DEFAULT eight UNIQUE", "", "(7, NULL)"),
+                ("u TEXT NOT NULL DEFAULT (lower('EIGHT')) UNIQUE", "", "(7, NULL)"),
+                ("u NOT NULL DEFAULT -8, p NOT NULL DEFAULT (8), UNIQUE (u, p)", "", "(7, -8, NULL)"),
+                ("u NOT NULL DEFAULT 'x', g AS (lower(u)) UNIQUE", "", "(7, NULL)"),
+                ("u, p NOT NULL DEFAULT 1", "(u) WHERE p = 1", "(7, 'eight', NULL)"),
+                ("u, p NOT NULL DEFAULT 1, g AS (p)", "(u) WHERE g = 1", "(7, 'eight', NULL)"),
+            )
+        ):
+            table = f"t{number}"
+            with self.subTest(columns):
+                self.db.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, {columns})")
+                if index:
+                    self.db.execute(f"CREATE UNIQUE INDEX i{number} ON {table} {index}")
+                names = [each[1] for each in self.db.execute(f"PRAGMA table_info({table})")]
+                given = ", ".join(names)
+                self.db.execute(
+                    f"INSERT INTO {table} ({names[0]}) VALUES (8)"
+                    if not index
+                    else f"INSERT INTO {table} (id, u) VALUES (8, 'eight')"
+                )
+                self.db.execute(f"SELECT pawl_protect('{table}', 'id', 'enforce')")
+                write(self.db, f"{table}:8", 30, f"UPDATE {table} SET id = id")
+                self.refuses(
+                    "PAWL_MISSING",
+                    write,
+                    self.db,
+                    f"{table}:7",
+                    20,
+                    f"REPLACE INTO {table} ({given}) VALUES {replace}",
+                )
+                self.assertEqual(one(self.db, f"SELECT id FROM {table}"), 8)
+
+    def test_update_or_replace_with_a_default_deletes_no_other_key(self):
+        self.db.execute("CREATE TABLE acc (id INTEGER PRIMARY KEY, u NOT NULL DEFAULT 8 UNIQUE)")
+        self.db.execute("INSERT INTO acc VALUES (7, 7), (8, 8)")
+        self.db.execute("SELECT pawl_protect('acc', 'id', 'enforce')")
+        write(self.db, "acc:8", 30, "UPDATE acc SET u = 8 WHERE id = 8")
+        update = "UPDATE OR REPLACE acc SET u = NULL WHERE id = 7"
+        self.refuses("PAWL_MISSING", write, self.db, "acc:7", 20, update)
+        self.assertEqual(one(self.db, "SELECT count(*) FROM acc"), 2)
+        write(self.db, "acc:8", 30, "UPDATE OR REPLACE acc SET u = NULL WHERE id = 8")
+
+
 class Journal(sqlite.GuardedFile):
     def test_refused_write_leaves_nothing_without_a_journal(self):
         self.db.execute("PRAGMA journal_mode = DELETE")
