@@ -18,7 +18,8 @@
 --   n:VERDICT      how often
 --   since          when the mode was set
 --   before:VERDICT n:VERDICT at that time
---   server         the replication id of the server on which the fences were last known to be whole
+--   server         the replication id of the server on which the fences were last known to be whole;
+--                  `lost`: the guard was lost, and made anew without them
 --
 -- The hash tag {NAME} puts it into the slot of a Redis Cluster in which all keys with that tag are.
 --
@@ -163,8 +164,34 @@ local function resource_key_of(policy, key)
   return false
 end
 
-local function keys_of(command)
-  if command[2] and FIRST_KEY[string.lower(command[1])] then return {command[2]} end
+-- How often one of these words is in the command, from a position on.
+local function count_words(command, from, words)
+  local n = 0
+  for i = from, #command do
+    if words[string.lower(command[i])] then n = n + 1 end
+  end
+  return n
+end
+
+-- Where the options of commands begin whose key STORE names; the last STORE counts, but COMMAND
+-- GETKEYS, and so ACL rules, see the first only.
+local STORE_FROM = {georadius = 7, georadiusbymember = 6}
+
+-- Why a command reaches further than its keys tell. nil: it does not.
+local function reaches_further(name, command)
+  if name == 'move' or name == 'migrate' or
+     (name == 'copy' and count_words(command, 4, {db = true}) > 0) then
+    return 'writes to another database, where this guard does not judge'
+  end
+  if STORE_FROM[name] and
+     count_words(command, STORE_FROM[name], {store = true, storedist = true}) > 1 then
+    return 'names more than one key to STORE in'
+  end
+  return nil
+end
+
+local function keys_of(name, command)
+  if command[2] and FIRST_KEY[name] then return {command[2]} end
   return redis.pcall('COMMAND', 'GETKEYS', unpack(command))
 end
 
@@ -173,7 +200,10 @@ local function check_keys(policy, resources, command)
   if #command > ARGUMENTS_MAX then
     return refuse('PAWLINVALID', 'a command has at most ' .. ARGUMENTS_MAX .. ' words')
   end
-  local keys = keys_of(command)
+  local name = string.lower(command[1])
+  local further = reaches_further(name, command)
+  if further then return refuse('PAWLINVALID', 'this ' .. command[1] .. ' ' .. further) end
+  local keys = keys_of(name, command)
   if keys.err then
     return refuse('PAWLINVALID', 'the keys of ' .. command[1] .. ' are not known: ' .. keys.err)
   end

@@ -13,6 +13,7 @@
 #include "guard/redis/calls.h"
 #include "guard/redis/health.h"
 #include "guard/redis/kind.h"
+#include "guard/redis/names.h"
 #include "guard_contract/parse.h"
 
 namespace pawl::guard {
@@ -22,6 +23,12 @@ namespace json = boost::json;
 
 // The names of all guards. Only for lists: a guard works without being in it.
 constexpr const char* kIndex = "pawl:guards";
+
+// In the place of a replication id: the guard was lost, and made anew without its fences.
+constexpr const char* kLost = "lost";
+
+// How far `problems` looks for guards when the list of them is gone.
+constexpr int kScanSteps = 1000;
 
 std::uint64_t to_number(const std::optional<std::string>& text) {
   std::uint64_t value = 0;
@@ -179,10 +186,15 @@ class RedisAdministration final : public Administration {
                                                    wanted.table, other.name, pattern)};
       }
     }
+    const bool lost = is_lost(made->guard);
     const auto done = change("pawl_protect", made->guard,
                              {wanted.table, made->kind, made->by, wanted.mode}, rehearse);
     if (!done) return done.error();
     if (rehearse == Rehearse::kYes) return made->guard;
+    if (lost) {
+      if (const auto noted = send_({"HSET", guard_key(made->guard), "server", kLost}); !noted)
+        return to_error(*noted.failure);
+    }
     if (const auto listed = send_({"SADD", kIndex, made->guard}); !listed)
       return to_error(*listed.failure);
     return made->guard;
@@ -219,15 +231,14 @@ class RedisAdministration final : public Administration {
     const auto names = guard_names();
     if (!names) return names.error();
     std::vector<Problem> list;
+    if (names->empty()) find_unlisted(list);
     for (const std::string& name : *names) {
       const auto found = records(name);
       if (!found) {
         list.push_back({"error", name, guard_key(name),
                         "the guard is gone: its key was deleted, evicted or has expired, and every "
                         "guarded write is refused",
-                        fmt::format("pawl guard protect redis again, and then pawl guard compact "
-                                    "redis {}, which refuses all tokens older than the live ones",
-                                    name)});
+                        "pawl guard protect redis again, and then " + settle(name)});
         continue;
       }
       for (Problem& error : find_errors_of(found->front())) list.push_back(std::move(error));
@@ -396,14 +407,48 @@ class RedisAdministration final : public Administration {
                       "the fences have an expiry: they will be lost, and every guarded write "
                       "refused",
                       fmt::format("redis-cli PERSIST '{}'", key)});
+    if (record.server == kLost)
+      list.push_back({"error", record.name, key,
+                      "the guard was lost and made anew: it does not know the tokens that were "
+                      "here before, and older ones pass",
+                      settle(record.name)});
     if (was_promoted_since(record))
       list.push_back({"error", record.name, key,
                       "this server was a replica and was promoted: fences that the former master "
                       "acknowledged last may be lost, and older tokens pass",
-                      fmt::format("pawl guard compact redis {}, which refuses all tokens older "
-                                  "than the live ones",
-                                  record.name)});
+                      settle(record.name)});
     return list;
+  }
+
+  static std::string settle(const std::string& guard) {
+    return fmt::format(
+        "pawl guard compact redis {}, which refuses all tokens older than the live ones", guard);
+  }
+
+  // In the list, but without its hash.
+  bool is_lost(const std::string& guard) {
+    const RedisAnswer listed = send_({"SISMEMBER", kIndex, guard});
+    if (!listed || listed.reply.integer != 1) return false;
+    const RedisAnswer there = send_({"EXISTS", guard_key(guard)});
+    return there && there.reply.integer == 0;
+  }
+
+  // Guards that work, but that `status`, `emergency` and `protect` do not see.
+  void find_unlisted(std::vector<Problem>& list) {
+    std::string cursor = "0";
+    for (int step = 0; step < kScanSteps; ++step) {
+      const RedisAnswer found = send_({"SCAN", cursor, "MATCH", guard_key("*"), "COUNT", "1000"});
+      if (!found || found.reply.items.size() != 2) return;
+      for (const RedisReply& key : found.reply.items[1].items) {
+        const std::string name(hash_tag(key.text));
+        list.push_back({"error", name, key.text,
+                        "the guard is not in the list of guards any more: it judges, but status, "
+                        "emergency and protect do not see it",
+                        fmt::format("redis-cli SADD {} {}", kIndex, name)});
+      }
+      cursor = found.reply.items[0].text;
+      if (cursor == "0") return;
+    }
   }
 
   void find_bypasses_of(const GuardRecord& record, std::vector<Problem>& list) {
@@ -415,13 +460,16 @@ class RedisAdministration final : public Administration {
     }
   }
 
-  // A replica that is promoted remembers the id of its former master as the second one.
+  // A replica that is promoted remembers the id of its former master as the second one. That need
+  // not be the one of the record: a master gets a new one with a restart, and with its first replica.
   bool was_promoted_since(const GuardRecord& record) {
     const RedisAnswer info = send_({"INFO", "replication"});
-    if (!info || record.server.empty()) return false;
+    if (!info || record.server.empty() || record.server == kLost) return false;
     const std::string text = "\n" + info.reply.text;
-    return info_field(text, "master_replid") != record.server &&
-           info_field(text, "master_replid2") == record.server;
+    const std::string_view former = info_field(text, "master_replid2");
+    return info_field(text, "role") == "master" &&
+           info_field(text, "master_replid") != record.server &&
+           former.find_first_not_of('0') != former.npos;
   }
 
   Result<void> insist_on_no_error(const std::string& guard) {

@@ -138,6 +138,45 @@ class CheckTest(CliCase):
         with self.assertRaises(redis.exceptions.NoPermissionError):
             writer.set("app:1", "y")
 
+    def test_rules_keep_others_from_what_redis_takes_for_reading(self):
+        self.put_in_force()
+        self.db.xadd("orders:x", {"f": "1"})
+        self.db.xgroup_create("orders:x", "group", "0")
+        anybody = self.connect()
+        anybody.geoadd("app:geo", [1, 1, "m"])
+        for words in (
+            ("GEORADIUS app:geo 1 1 1 m STORE app:1 STORE orders:7"),
+            ("GEORADIUSBYMEMBER app:geo m 1 m STORE app:1 STORE orders:7"),
+            ("XREADGROUP GROUP group me STREAMS orders:x >"),
+        ):
+            with self.subTest(words), self.assertRaises(redis.exceptions.NoPermissionError):
+                anybody.execute_command(*words.split())
+        anybody.xadd("app:x", {"f": "1"})
+        anybody.xgroup_create("app:x", "group", "0")
+        self.assertEqual(len(anybody.xreadgroup("group", "me", {"app:x": ">"})), 1)
+
+    def test_user_with_any_single_way_to_write_is_named(self):
+        self.put_in_force()
+        self.addCleanup(self.db.execute_command, "ACL", "DELUSER", "batch")
+        for words in (
+            "~orders:* +incr",
+            "~orders:* +lpush",
+            "~orders:* +setrange",
+            "%R~orders:* +xreadgroup",
+            "~{orders}:pawl +hincrby",
+            "~app:* +georadius",
+            "~app:* +georadiusbymember",
+            "+swapdb",
+            "+function|load",
+            "+function|delete",
+            "+function|restore",
+        ):
+            with self.subTest(words):
+                rule = ("ACL", "SETUSER", "batch", "reset", "on", ">secret", *words.split())
+                self.db.execute_command(*rule)
+                _, because, _ = self.check(code=1, password="secret")
+                self.assertIn("the user batch from writing around it", because)
+
     def test_writer_who_may_replace_the_functions_is_named(self):
         self.put_in_force()
         self.db.execute_command("ACL", "SETUSER", "pawl-orders", "+function")
@@ -176,6 +215,27 @@ class CheckTest(CliCase):
         )
         self.db.persist(guard_key("orders"))
         self.assertNotIn("expiry", self.check(code=1)[1])
+
+    def test_guard_that_was_lost_and_made_anew_is_an_error_until_it_is_settled(self):
+        write(self.db, "orders", 34, "SET", "orders:7", "x")
+        self.db.delete(guard_key("orders"))
+        self.guard("protect", "orders:*", "--mode", "enforce")
+        self.assertEqual(write(self.db, "orders", 33, "SET", "orders:7", "stale"), "admitted")
+        strength, because, problems = self.check(code=1)
+        self.assertEqual((strength, problems[0][0]), ("best effort", "error"))
+        self.assertIn("lost and made anew", because)
+        self.guard("compact", "orders", "--below", "34", "--yes")
+        self.assertNotIn("error", [severity for severity, _ in self.check(code=1)[2]])
+        self.assertRefused("PAWLSTALE", write, self.db, "orders", 33, "SET", "orders:7", "x")
+
+    def test_guard_that_is_not_in_the_list_is_an_error(self):
+        self.db.delete("pawl:guards")
+        found = self.guard("check", code=1).stdout
+        self.assertIn("orders", found)
+        self.assertIn("not in the list of guards", found)
+        (fix,) = re.findall(r"redis-cli (SADD \S+ \S+)", found)
+        self.db.execute_command(*fix.split())
+        self.assertNotIn("not in the list", self.guard("check", code=1).stdout)
 
     def test_lost_guard_is_an_error(self):
         self.db.delete(guard_key("orders"))

@@ -20,10 +20,19 @@ class FailoverTest(ServerCase):
         self.replica.start()
         self.other = self.replica.connect()
         self.addCleanup(self.other.close)
-        wait_until(
-            lambda: self.other.info("replication")["master_link_status"] == "up",
-            "the replica follows",
-        )
+        self.follow()
+
+    def follow(self):
+        """Waits until the replica has what the master has, and so its replication id."""
+
+        def is_in_step():
+            here, there = self.other.info("replication"), self.db.info("replication")
+            return (
+                here["master_link_status"] == "up"
+                and here["master_replid"] == there["master_replid"]
+            )
+
+        wait_until(is_in_step, "the replica follows")
 
     def guard(self, server, verb, *words, code=0):
         done = subprocess.run(
@@ -65,6 +74,21 @@ class FailoverTest(ServerCase):
         self.guard(self.replica, "compact", "orders", "--below", "35", "--yes")
         self.assertEqual(self.errors(self.replica), [])
         self.assertRefused("PAWLSTALE", write, self.other, "orders", 34, "SET", "orders:7", "x")
+
+    def test_promotion_is_named_also_where_the_master_has_another_id_by_then(self):
+        protect(self.db, "orders", "orders:*")
+        self.db.sadd("pawl:guards", "orders")
+        write(self.db, "orders", 34, "SET", "orders:7", "34")
+        before = self.db.info("replication")["master_replid"]
+        self.server.crash()
+        self.server.start()
+        self.follow()
+        self.assertNotEqual(self.other.info("replication")["master_replid"], before)
+        self.other.execute_command("REPLICAOF", "NO", "ONE")
+        (problem,) = self.errors(self.replica)
+        self.assertIn("was a replica and was promoted", problem)
+        self.guard(self.replica, "compact", "orders", "--below", "35", "--yes")
+        self.assertEqual(self.errors(self.replica), [])
 
     def test_restart_is_no_promotion(self):
         protect(self.db, "orders", "orders:*")

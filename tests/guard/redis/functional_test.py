@@ -101,6 +101,38 @@ class RulesTest(ServerCase):
         )
         self.assertEqual(fcall(self.db, "pawl_max", "orders", "orders"), None)
 
+    def test_second_key_to_store_in_is_not_overlooked(self):
+        self.db.set("other", "x")
+        write(self.db, "orders", 34, "GEOADD", "orders:7", "1", "1", "m")
+        for command in (
+            ("GEORADIUS", "orders:7", "1", "1", "1", "m"),
+            ("GEORADIUSBYMEMBER", "orders:7", "m", "1", "m"),
+            ("georadiusbymember", "orders:7", "m", "1", "m", "WITHDIST"),
+        ):
+            for option in ("STORE", "storedist"):
+                with self.subTest(command=command, option=option):
+                    stores = (option, "orders:8", option, "other")
+                    self.assertRefused(
+                        "PAWLINVALID", write, self.db, "orders", 34, *command, *stores
+                    )
+        self.assertEqual(self.db.get("other"), "x")
+        one = ("GEORADIUSBYMEMBER", "orders:7", "m", "1", "m", "STORE", "orders:8")
+        self.assertEqual(write(self.db, "orders", 34, *one), "admitted")
+
+    def test_token_does_not_reach_another_database(self):
+        write(self.db, "orders", 34, "SET", "orders:7", "x")
+        for command in (
+            ("MOVE", "orders:7", "1"),
+            ("COPY", "orders:7", "orders:7", "DB", "1", "REPLACE"),
+            ("copy", "orders:7", "orders:8", "replace", "db", "1"),
+            ("MIGRATE", "127.0.0.1", "1", "orders:7", "1", "1", "COPY"),
+        ):
+            with self.subTest(command=command):
+                refused = self.assertRefused("PAWLINVALID", write, self.db, "orders", 34, *command)
+                self.assertIn("writes to another database", str(refused))
+        self.assertEqual(self.db.get("orders:7"), "x")
+        self.assertEqual(write(self.db, "orders", 34, "COPY", "orders:7", "orders:8"), "admitted")
+
     def test_token_does_not_reach_other_keys(self):
         self.db.set("other", "x")
         for command in (
