@@ -83,7 +83,9 @@ int check(Console& console, const GuardViewArguments& options) {
                          printable(problem.fix));
     }
     if (problems->empty())
-      out = console.paint(Paint::kGood, "healthy") + ": every table under guard is checked\n";
+      out = guards.empty()
+                ? "nothing is under guard here; see pawl guard protect\n"
+                : console.paint(Paint::kGood, "healthy") + ": every table under guard is checked\n";
     for (const guard::Status& guard : guards) out += to_notes(options, guard);
   }
   if (!console.data(out)) return kExitOutput;
