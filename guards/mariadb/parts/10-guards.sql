@@ -43,6 +43,9 @@ BEGIN
   DECLARE engine_, existing, pattern, collation_ TEXT;
   IF LOCATE('.', tbl) = 0 THEN CALL pawl._wrong('name the table with its database: shop.orders'); END IF;
   SET engine_ = (SELECT t.engine FROM information_schema.tables t WHERE t.table_schema = db_ AND t.table_name = tbl_ AND t.table_type = 'BASE TABLE');
+  IF engine_ IS NULL AND EXISTS (SELECT 1 FROM information_schema.tables t WHERE t.table_schema = db_ AND t.table_name = tbl_ AND t.table_type = 'SYSTEM VERSIONED') THEN
+    CALL pawl._wrong(CONCAT(tbl, ' has system versioning: DELETE HISTORY deletes rows without firing a trigger'));
+  END IF;
   IF engine_ IS NULL THEN CALL pawl._wrong(CONCAT(tbl, ' is not a table; views need no guard of their own')); END IF;
   IF engine_ <> 'InnoDB' THEN CALL pawl._wrong(CONCAT(tbl, ' is ', engine_, ': only InnoDB can take a refused write back')); END IF;
   IF pawl._statement_format() IS NOT NULL THEN CALL pawl._wrong(CONCAT(pawl._statement_format(), '; first: SET GLOBAL binlog_format = MIXED, and let all sessions connect anew')); END IF;

@@ -27,13 +27,13 @@ END//
 -- One table at a time: information_schema answers a question about one table at once, and opens all tables of the server for any other.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._problems_of(g TEXT, db_ TEXT, tbl_ TEXT) RETURNS LONGTEXT READS SQL DATA
 BEGIN
-  DECLARE kind_, col, pattern, collation_, made, engine_, column_type_, now_pattern, now_collation, others TEXT;
+  DECLARE kind_, col, pattern, collation_, made, engine_, type_, column_type_, now_pattern, now_collation, others TEXT;
   DECLARE has_column BOOLEAN;
   DECLARE triggers_ INT;
   DECLARE found LONGTEXT DEFAULT '[]';
   SELECT o.kind, o.key_column, o.key_pattern, o.key_collation, p.token_column, p.triggers INTO kind_, col, pattern, collation_, has_column, made
     FROM pawl.protected p JOIN pawl.guard o ON o.name = p.guard WHERE p.db = db_ AND p.tbl = tbl_;
-  SET engine_ = (SELECT t.engine FROM information_schema.tables t WHERE t.table_schema = db_ AND t.table_name = tbl_);
+  SELECT t.engine, t.table_type INTO engine_, type_ FROM information_schema.tables t WHERE t.table_schema = db_ AND t.table_name = tbl_;
   IF engine_ IS NULL OR engine_ <> 'InnoDB' THEN
     SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'problem', 'the table is gone or no longer InnoDB', 'fix', CONCAT('CALL pawl.unprotect(''', db_, '.', tbl_, ''')')));
   END IF;
@@ -48,8 +48,19 @@ BEGIN
     SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'CALL pawl.repair()', 'problem',
       'its triggers are not those of this guard, as after a dump was restored: writes are judged by another guard, or otherwise than it says'));
   END IF;
+  IF type_ = 'SYSTEM VERSIONED' THEN
+    SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'code', 'system_versioning', 'fix', CONCAT('ALTER TABLE ', db_, '.', tbl_, ' DROP SYSTEM VERSIONING'),
+      'problem', 'the table has system versioning: DELETE HISTORY deletes rows without firing a trigger'));
+  END IF;
+  IF has_column AND NOT EXISTS (SELECT 1 FROM information_schema.columns c WHERE c.table_schema = db_ AND c.table_name = tbl_ AND c.column_name = 'pawl_token') THEN
+    SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', CONCAT('CALL pawl.token_column(''', db_, '.', tbl_, ''', TRUE)'),
+      'problem', 'the column pawl_token is gone: every INSERT and UPDATE fails with 1054'));
+  END IF;
   -- Of a guard that an older version has made, or of a column that has another type since then.
-  IF kind_ = 'by' THEN
+  IF kind_ = 'by' AND NOT EXISTS (SELECT 1 FROM information_schema.columns c WHERE c.table_schema = db_ AND c.table_name = tbl_ AND c.column_name = col) THEN
+    SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'give the column its name back; or unprotect the table, drop the guard, and protect it by another column',
+      'problem', CONCAT('the key column ', col, ' is gone: every write fails with 1054')));
+  ELSEIF kind_ = 'by' THEN
     SELECT c.column_type, c.collation_name, pawl._key_pattern(c.column_type, c.data_type, c.collation_name, c.numeric_scale, c.datetime_precision) INTO column_type_, now_collation, now_pattern
       FROM information_schema.columns c WHERE c.table_schema = db_ AND c.table_name = tbl_ AND c.column_name = col;
     IF now_pattern IS NOT NULL AND collation_ IS NULL AND NOT now_pattern <=> pattern THEN
@@ -57,7 +68,7 @@ BEGIN
         CONCAT('the keys of ', col, ' are spelled otherwise than when it was protected: its type is ', column_type_)));
     ELSEIF now_pattern IS NULL AND now_collation IS NULL OR NOT now_collation <=> collation_ OR NOT now_pattern <=> pattern OR NOT pawl._has_weights(now_collation) THEN
       SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'unprotect it, add a generated column with a number or a text, and protect it by that', 'problem',
-        CONCAT('two keys of ', col, ' cannot be told apart by their text: its type is ', IFNULL(column_type_, 'gone'), IFNULL(CONCAT(' with ', now_collation), ''), IFNULL(CONCAT(', and was a text with ', collation_), ''))));
+        CONCAT('two keys of ', col, ' cannot be told apart by their text: its type is ', column_type_, IFNULL(CONCAT(' with ', now_collation), ''), IFNULL(CONCAT(', and was a text with ', collation_), ''))));
     END IF;
   END IF;
   FOR r IN (SELECT k.constraint_name AS name, k.constraint_schema AS db, k.referenced_table_name AS parent, k.unique_constraint_schema AS parent_db,
@@ -66,7 +77,7 @@ BEGIN
     IF NOT EXISTS (SELECT 1 FROM pawl.protected q JOIN pawl.guard o ON o.name = q.guard AND o.kind = 'static' WHERE q.db = r.parent_db AND q.tbl = r.parent AND q.guard = g) THEN
       SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'code', CONCAT('foreign_key ', r.name),
         'problem', CONCAT('foreign key ', r.name, ' changes rows by ', r.rule, ': InnoDB fires no trigger for that'),
-        'fix', CONCAT('put ', r.db, '.', r.parent, ' under the same guard, or use RESTRICT')));
+        'fix', IF(kind_ = 'static', CONCAT('put ', r.db, '.', r.parent, ' under the same guard, or use RESTRICT'), 'use RESTRICT')));
     END IF;
   END FOR;
   FOR w IN (SELECT v.grantee, MIN(v.place) AS place, GROUP_CONCAT(DISTINCT v.privilege_type ORDER BY 1 SEPARATOR ', ') AS rights FROM (
@@ -126,12 +137,27 @@ BEGIN
 END//
 
 -- Puts missing triggers back, behind those that others have made since, and brings what an older version has stored up to date.
+-- A table that cannot be repaired does not keep the others from it; problems() names it. `failed` says which and why, or is NULL.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._repair(OUT failed TEXT) SQL SECURITY DEFINER
+BEGIN
+  DECLARE why TEXT;
+  FOR p IN (SELECT q.db, q.tbl, q.guard FROM pawl.protected q JOIN information_schema.tables t ON t.table_schema = q.db AND t.table_name = q.tbl) DO
+    BEGIN
+      DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN
+        GET DIAGNOSTICS CONDITION 1 why = MESSAGE_TEXT;
+        SET failed = CONCAT_WS('; ', failed, CONCAT(p.db, '.', p.tbl, ': ', why));
+      END;
+      CALL pawl._settle_keys(p.guard, p.db, p.tbl);
+      CALL pawl._cover(p.db, p.tbl);
+    END;
+  END FOR;
+END//
+
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl.repair() SQL SECURITY DEFINER
 BEGIN
-  FOR p IN (SELECT q.db, q.tbl, q.guard FROM pawl.protected q JOIN information_schema.tables t ON t.table_schema = q.db AND t.table_name = q.tbl) DO
-    CALL pawl._settle_keys(p.guard, p.db, p.tbl);
-    CALL pawl._cover(p.db, p.tbl);
-  END FOR;
+  DECLARE failed TEXT;
+  CALL pawl._repair(failed);
+  IF failed IS NOT NULL THEN CALL pawl._wrong(LEFT(CONCAT('not everything could be repaired: ', failed), 400)); END IF;
 END//
 
 DELIMITER ;

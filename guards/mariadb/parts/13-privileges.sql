@@ -54,4 +54,4 @@ CALL pawl._create_fold();
 GRANT EXECUTE ON FUNCTION pawl.version TO PUBLIC;
 GRANT EXECUTE ON FUNCTION pawl.contract TO PUBLIC;
 CALL pawl._close_to_public();
-CALL pawl.repair();
+CALL pawl._repair(@pawl_not_repaired);

@@ -213,6 +213,52 @@ class RightsTest(ServerCase):
         call(self.connect(), "repair")
         self.assertEqual(self.problems(), [])
 
+    def test_history_that_can_be_deleted_without_a_trigger_is_found(self):
+        self.protect()
+        rows(self.connect(), "ALTER TABLE orders ADD SYSTEM VERSIONING")
+        self.write(34)
+        self.assertEqual(rows(self.connect(), "DELETE HISTORY FROM orders"), [])
+        ((severity, what),) = self.problems()
+        self.assertEqual(severity, "error")
+        self.assertIn("DELETE HISTORY", what)
+        with self.assertRaisesRegex(pymysql.MySQLError, "DELETE HISTORY"):
+            call(self.connect(), "set_mode", self.orders, "enforce", None, None)
+        rows(self.connect(), "CREATE TABLE versioned (id INT) WITH SYSTEM VERSIONING")
+        with self.assertRaisesRegex(pymysql.MySQLError, "DELETE HISTORY"):
+            self.protect("versioned")
+
+    def test_a_column_that_the_triggers_need_is_found_when_it_is_gone(self):
+        self.addCleanup(rows, self.connect(), f"DROP DATABASE {self.db}")
+        self.protect()
+        call(self.connect(), "token_column", self.orders, True)
+        rows(self.connect(), "ALTER TABLE orders DROP COLUMN pawl_token")
+        ((_, what),) = self.problems()
+        self.assertIn("the column pawl_token is gone", what)
+        self.protect("lines", key="customer")
+        rows(self.connect(), "ALTER TABLE `lines` CHANGE customer other INT")
+        self.assertIn("the key column customer is gone", self.problems()[0][1])
+        rows(self.connect(), "ALTER TABLE `lines` CHANGE other customer INT")
+        call(self.connect(), "token_column", self.orders, True)
+        self.assertEqual(self.problems(), [])
+
+    def test_a_table_that_cannot_be_repaired_does_not_keep_others_from_it(self):
+        self.addCleanup(rows, self.connect(), f"DROP DATABASE {self.db}")
+        for table in ("accounts", "orders"):
+            self.protect(table)
+        call(self.connect(), "token_column", f"{self.db}.accounts", True)
+        rows(self.connect(), "ALTER TABLE accounts DROP COLUMN pawl_token")
+        for (name,) in rows(
+            self.connect(),
+            "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = %s "
+            "AND event_object_table = 'orders'",
+            self.db,
+        ):
+            rows(self.connect(), f"DROP TRIGGER {name}")
+        with self.assertRaisesRegex(pymysql.MySQLError, f"{self.db}.accounts: Unknown column"):
+            call(self.connect(), "repair")
+        self.assertEqual(self.problems(), [])
+        self.server.install()  # It repairs, too.
+
     def test_a_table_that_changes_its_engine_is_found(self):
         self.protect()
         rows(self.connect(), "ALTER TABLE orders ENGINE=Aria")
