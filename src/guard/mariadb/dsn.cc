@@ -1,32 +1,23 @@
 #include "guard/mariadb/dsn.h"
 
-#include <algorithm>
-#include <charconv>
+#include "guard/dsn_pairs.h"
 
 namespace pawl::guard {
 namespace {
 
+constexpr DsnText<MariaDsn> kTexts[] = {{"host", &MariaDsn::host},
+                                        {"socket", &MariaDsn::socket},
+                                        {"user", &MariaDsn::user},
+                                        {"database", &MariaDsn::database},
+                                        {"defaults_file", &MariaDsn::defaults_file}};
+
 Result<void> set(MariaDsn& dsn, std::string_view key, std::string_view value) {
+  if (set_dsn_text(dsn, kTexts, key, value)) return {};
   if (key == "port") {
-    const auto read = std::from_chars(value.data(), value.data() + value.size(), dsn.port);
-    if (read.ec != std::errc{} || read.ptr != value.data() + value.size() || dsn.port == 0)
-      return Error{Code::kInvalid, "port is a number from 1 to 65535"};
+    const auto port = parse_dsn_port(value);
+    if (!port) return port.error();
+    dsn.port = *port;
     return {};
-  }
-  struct Known {
-    std::string_view key;
-    std::string MariaDsn::*field;
-  };
-  static constexpr Known kKnown[] = {{"host", &MariaDsn::host},
-                                     {"socket", &MariaDsn::socket},
-                                     {"user", &MariaDsn::user},
-                                     {"database", &MariaDsn::database},
-                                     {"defaults_file", &MariaDsn::defaults_file}};
-  for (const Known& known : kKnown) {
-    if (key == known.key) {
-      dsn.*known.field = value;
-      return {};
-    }
   }
   if (key == "password")
     return Error{Code::kInvalid,
@@ -41,15 +32,9 @@ Result<void> set(MariaDsn& dsn, std::string_view key, std::string_view value) {
 
 Result<MariaDsn> parse_maria_dsn(std::string_view text) {
   MariaDsn dsn;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view pair = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (pair.empty()) continue;
-    const std::size_t equals = pair.find('=');
-    const std::string_view value = equals == pair.npos ? "" : pair.substr(equals + 1);
-    if (const auto done = set(dsn, pair.substr(0, equals), value); !done) return done.error();
-  }
+  const auto done = read_dsn_pairs(
+      text, [&](std::string_view key, std::string_view value) { return set(dsn, key, value); });
+  if (!done) return done.error();
   return dsn;
 }
 

@@ -1,20 +1,18 @@
 #include "guard/redis/dsn.h"
 
-#include <algorithm>
-#include <charconv>
+#include <limits>
+
+#include "guard/dsn_pairs.h"
 
 namespace pawl::guard {
 namespace {
 
 constexpr std::string_view kScheme = "redis://";
 
-template <class Number>
-Result<void> set_number(Number& field, std::string_view key, std::string_view value) {
-  const auto read = std::from_chars(value.data(), value.data() + value.size(), field);
-  if (!value.empty() && read.ec == std::errc{} && read.ptr == value.data() + value.size())
-    return {};
-  return Error{Code::kInvalid, std::string(key) + " is a number"};
-}
+constexpr DsnText<RedisDsn> kTexts[] = {{"host", &RedisDsn::host},
+                                        {"socket", &RedisDsn::socket},
+                                        {"user", &RedisDsn::user},
+                                        {"password_file", &RedisDsn::password_file}};
 
 Error password_refused() {
   return {Code::kInvalid,
@@ -23,21 +21,19 @@ Error password_refused() {
 }
 
 Result<void> set(RedisDsn& dsn, std::string_view key, std::string_view value) {
-  struct Known {
-    std::string_view key;
-    std::string RedisDsn::*field;
-  };
-  static constexpr Known kKnown[] = {{"host", &RedisDsn::host},
-                                     {"socket", &RedisDsn::socket},
-                                     {"user", &RedisDsn::user},
-                                     {"password_file", &RedisDsn::password_file}};
-  for (const Known& known : kKnown) {
-    if (key != known.key) continue;
-    dsn.*known.field = value;
+  if (set_dsn_text(dsn, kTexts, key, value)) return {};
+  if (key == "port") {
+    const auto port = parse_dsn_port(value);
+    if (!port) return port.error();
+    dsn.port = *port;
     return {};
   }
-  if (key == "port") return set_number(dsn.port, key, value);
-  if (key == "db") return set_number(dsn.db, key, value);
+  if (key == "db") {
+    const auto db = parse_dsn_number(key, value, 0, std::numeric_limits<std::int32_t>::max());
+    if (!db) return db.error();
+    dsn.db = *db;
+    return {};
+  }
   if (key == "form" && (value == "functions" || value == "script")) {
     dsn.script = value == "script";
     return {};
@@ -48,44 +44,39 @@ Result<void> set(RedisDsn& dsn, std::string_view key, std::string_view value) {
                "(functions or script), such as host=127.0.0.1 port=6379"};
 }
 
-// redis://[USER@]HOST[:PORT][/DB]
-Result<RedisDsn> parse_uri(std::string_view rest) {
-  RedisDsn dsn;
+// [USER@]HOST[:PORT][/DB]
+Result<void> set_from_uri(RedisDsn& dsn, std::string_view rest) {
   if (const std::size_t at = rest.rfind('@'); at != rest.npos) {
-    dsn.user = rest.substr(0, at);
-    if (dsn.user.find(':') != dsn.user.npos) return password_refused();
+    const std::string_view user = rest.substr(0, at);
+    if (user.find(':') != user.npos) return password_refused();
+    if (const auto done = set(dsn, "user", user); !done) return done.error();
     rest.remove_prefix(at + 1);
   }
   if (const std::size_t slash = rest.find('/'); slash != rest.npos) {
     const std::string_view db = rest.substr(slash + 1);
     if (!db.empty()) {
-      if (const auto read = set_number(dsn.db, "db", db); !read) return read.error();
+      if (const auto done = set(dsn, "db", db); !done) return done.error();
     }
     rest = rest.substr(0, slash);
   }
   if (const std::size_t colon = rest.rfind(':'); colon != rest.npos) {
-    const auto read = set_number(dsn.port, "port", rest.substr(colon + 1));
-    if (!read) return read.error();
+    if (const auto done = set(dsn, "port", rest.substr(colon + 1)); !done) return done.error();
     rest = rest.substr(0, colon);
   }
-  if (!rest.empty()) dsn.host = rest;
-  return dsn;
+  if (rest.empty()) return {};
+  return set(dsn, "host", rest);
 }
 
 }  // namespace
 
 Result<RedisDsn> parse_redis_dsn(std::string_view text) {
-  if (text.starts_with(kScheme)) return parse_uri(text.substr(kScheme.size()));
   RedisDsn dsn;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view pair = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (pair.empty()) continue;
-    const std::size_t equals = pair.find('=');
-    const std::string_view value = equals == pair.npos ? "" : pair.substr(equals + 1);
-    if (const auto done = set(dsn, pair.substr(0, equals), value); !done) return done.error();
-  }
+  const auto done = text.starts_with(kScheme)
+                        ? set_from_uri(dsn, text.substr(kScheme.size()))
+                        : read_dsn_pairs(text, [&](std::string_view key, std::string_view value) {
+                            return set(dsn, key, value);
+                          });
+  if (!done) return done.error();
   return dsn;
 }
 

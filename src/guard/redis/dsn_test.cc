@@ -41,7 +41,8 @@ TEST(RedisDsn, PasswordIsRefusedAndNotRepeated) {
 }
 
 TEST(RedisDsn, UnknownKeyAndBadNumbersAreRefused) {
-  for (const char* text : {"hots=db1", "port=x", "port=70000", "db=", "form=lua", "redis://h:p"})
+  for (const char* text : {"hots=db1", "port=0", "port=x", "port=70000", "db=", "db=-1", "form=lua",
+                           "redis://h:p", "redis://h:0"})
     EXPECT_FALSE(parse_redis_dsn(text)) << text;
 }
 
