@@ -461,7 +461,7 @@ class RedisAdministration final : public Administration {
   }
 
   // A replica that is promoted remembers the id of its former master as the second one. That need
-  // not be the one of the record: a master gets a new one with a restart, and with its first replica.
+  // not be the one of the record: a restart and the first replica give a master a new one.
   bool was_promoted_since(const GuardRecord& record) {
     const RedisAnswer info = send_({"INFO", "replication"});
     if (!info || record.server.empty() || record.server == kLost) return false;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 #include "guard/sqlite/statement.h"
 
@@ -21,6 +20,10 @@ bool is_literal(const std::string& text) {
   const auto words = {"TRUE", "FALSE", "CURRENT_TIME", "CURRENT_DATE", "CURRENT_TIMESTAMP"};
   return std::any_of(words.begin(), words.end(),
                      [&](const char* word) { return sqlite3_stricmp(text.c_str(), word) == 0; });
+}
+
+std::string is_null(const std::string& column) {
+  return fmt::format("NEW.{} IS NULL", quoted(column));
 }
 
 }  // namespace
@@ -45,23 +48,21 @@ std::string NullDefaults::new_value(const std::string& column) const {
   return fmt::format("IFNULL({}, {})", given, found->second);
 }
 
-std::string NullDefaults::new_row(const std::vector<std::string>& columns) const {
-  std::vector<std::string> all;
-  for (const std::string& column : columns)
-    all.push_back(fmt::format("{} AS {}", new_value(column), quoted(column)));
-  return fmt::format("{}", fmt::join(all, ", "));
-}
-
 std::string NullDefaults::undetermined(const std::vector<std::string>& columns) const {
   const auto reads = [&](const std::string& column) {
     return std::find(columns.begin(), columns.end(), column) != columns.end();
   };
-  const bool any = std::any_of(generated_.begin(), generated_.end(), reads);
-  std::set<std::string> ways;
+  if (std::any_of(generated_.begin(), generated_.end(), reads)) return any();
+  std::vector<std::string> ways;
   for (const auto& [column, value] : defaults_) {
-    if (any || (reads(column) && !is_literal(value)))
-      ways.insert(fmt::format("NEW.{} IS NULL", quoted(column)));
+    if (reads(column) && !is_literal(value)) ways.push_back(is_null(column));
   }
+  return fmt::format("{}", fmt::join(ways, " OR "));
+}
+
+std::string NullDefaults::any() const {
+  std::vector<std::string> ways;
+  for (const auto& [column, value] : defaults_) ways.push_back(is_null(column));
   return fmt::format("{}", fmt::join(ways, " OR "));
 }
 

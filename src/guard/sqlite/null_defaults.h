@@ -14,14 +14,14 @@ class NullDefaults {
  public:
   NullDefaults(sqlite3* db, const std::string& table);
 
-  // In a trigger: the value that a column of NEW will have, …
+  // In a trigger: the value that a column of NEW will have.
   [[nodiscard]] std::string new_value(const std::string& column) const;
-  // … and the list of all of them, each under its name.
-  [[nodiscard]] std::string new_row(const std::vector<std::string>& columns) const;
 
   // In a trigger: whether one of these columns may get a value that is not known there, because its
   // default calls a function, or because it is generated from another column. Empty: never.
   [[nodiscard]] std::string undetermined(const std::vector<std::string>& columns) const;
+  // In a trigger: whether any column gets its default. Empty: never.
+  [[nodiscard]] std::string any() const;
 
  private:
   std::map<std::string, std::string> defaults_;  // columns that are never NULL; SQL as it is kept

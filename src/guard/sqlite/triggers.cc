@@ -22,18 +22,18 @@ std::string ask(const Protected& wanted, const std::string& key) {
       wanted.installation, wanted.guard, key);
 }
 
-std::string of_row(const Columns& columns, const std::string& row) {
+// A SELECT of one value of the row OLD or NEW.
+std::string in_row(const std::string& expression, const Columns& columns, const std::string& row) {
   Columns all;
   for (const std::string& column : columns)
     all.push_back(fmt::format("{}.{} AS {}", row, quoted(column), quoted(column)));
-  return fmt::format("{}", fmt::join(all, ", "));
+  return fmt::format("(SELECT {} FROM (SELECT {}))", expression, fmt::join(all, ", "));
 }
 
 // The key of the row OLD or NEW.
 std::string key_in(const Protected& wanted, const Columns& columns, const std::string& row) {
   if (wanted.kind == "row") return fmt::format("CAST({}.{} AS TEXT)", row, quoted(wanted.key));
-  return fmt::format("(SELECT CAST(({}) AS TEXT) FROM (SELECT {}))", wanted.key,
-                     of_row(columns, row));
+  return in_row(fmt::format("CAST(({}) AS TEXT)", wanted.key), columns, row);
 }
 
 // The name of the row's number: none of the columns may have it.
@@ -78,13 +78,11 @@ std::string condition_of(sqlite3* db, const std::string& index) {
 std::string shares(sqlite3* db, const std::string& index, bool partial, const Columns& columns,
                    const NullDefaults& defaults) {
   Columns same;
-  Columns read = {};  // The columns that decide it.
+  Columns named;
   if (partial) {  // It is about rows that meet its condition only. Names without a row are other's.
     const std::string condition = condition_of(db, index);
     same.push_back(fmt::format("({})", condition));
-    same.push_back(
-        fmt::format("(SELECT ({}) FROM (SELECT {}))", condition, defaults.new_row(columns)));
-    read = columns;
+    same.push_back(in_row(fmt::format("({})", condition), columns, "NEW"));
   }
   Statement parts(db, "SELECT cid, name, coll FROM pragma_index_xinfo(?1) WHERE key = 1");
   parts.bind(index);
@@ -97,9 +95,9 @@ std::string shares(sqlite3* db, const std::string& index, bool partial, const Co
     const std::string name = parts.number(0) == -1 ? rowid_name(columns) : parts.text(1);
     same.push_back(fmt::format("other.{} = {} COLLATE {}", quoted(name), defaults.new_value(name),
                                quoted(parts.text(2))));
-    read.push_back(name);
+    named.push_back(name);
   }
-  const std::string all_rows = defaults.undetermined(read);
+  const std::string all_rows = partial ? defaults.any() : defaults.undetermined(named);
   return fmt::format("({})", fmt::join(same, " AND ")) +
          (all_rows.empty() ? "" : " OR " + all_rows);
 }

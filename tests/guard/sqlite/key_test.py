@@ -163,9 +163,15 @@ class OtherRows(sqlite.GuardedFile):
                 ("u INT NOT NULL DEFAULT 8 UNIQUE", "", "(7, NULL)"),
                 ("u TEXT NOT NULL DEFAULT eight UNIQUE", "", "(7, NULL)"),
                 ("u TEXT NOT NULL DEFAULT (lower('EIGHT')) UNIQUE", "", "(7, NULL)"),
-                ("u NOT NULL DEFAULT -8, p NOT NULL DEFAULT (8), UNIQUE (u, p)", "", "(7, -8, NULL)"),
+                ("u NOT NULL DEFAULT -8, p NOT NULL DEFAULT 8, UNIQUE (u, p)", "", "(7, -8, NULL)"),
                 ("u NOT NULL DEFAULT 'x', g AS (lower(u)) UNIQUE", "", "(7, NULL)"),
                 ("u, p NOT NULL DEFAULT 1", "(u) WHERE p = 1", "(7, 'eight', NULL)"),
+                ("u, p INT NOT NULL DEFAULT 1", "(u) WHERE p = '1'", "(7, 'eight', 1)"),
+                (
+                    "u, p COLLATE NOCASE NOT NULL DEFAULT 'a'",
+                    "(u) WHERE p = 'A'",
+                    "(7, 'eight', 'a')",
+                ),
                 ("u, p NOT NULL DEFAULT 1, g AS (p)", "(u) WHERE g = 1", "(7, 'eight', NULL)"),
             )
         ):
