@@ -64,10 +64,9 @@ class GuardCliTest(ServerCase):
 
     def changed(self):
         """What nearly every change leaves a trace in, and is read at once."""
-        return [
-            rows(self.connect(), f"SELECT * FROM pawl.{table}")
-            for table in ("guard", "protected", "fence", "done", "audit")
-        ]
+        with self.server.connect() as db:
+            tables = ("guard", "protected", "fence", "done", "audit")
+            return [rows(db, f"SELECT * FROM pawl.{table}") for table in tables]
 
     def remembered(self):
         """All that the guard remembers, and what it tells. It takes a second or more."""
