@@ -88,7 +88,7 @@ Step show_history(const RouteRequest& asked) {
 
 Step ask_holders(const RouteRequest& asked) {
   Body body(asked.http.body, {"owner", "reason"});
-  const auto owner = body.text("owner", {0, limits::kOwnerMax});
+  const auto owner = body.text("owner", {1, limits::kOwnerMax});
   const auto reason = body.text("reason", {1, limits::kReasonMax});
   if (auto wrong = body.finish()) return *wrong;
   std::vector<std::string> command{"ASK", asked.name};

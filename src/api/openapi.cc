@@ -76,8 +76,8 @@ json::object responses_of(const Route& route) {
     responses[std::to_string(answer.status)] = response;
   }
   for (const Common& common : kCommon) {
-    const bool local = route.access == wire::Access::kNone;
-    if (local && (common.status == "401" || common.status == "307")) continue;
+    if (common.status == "401" && route.access == wire::Access::kNone) continue;
+    if (common.status == "307" && !route.redirected) continue;
     if (!responses.contains(common.status))
       responses[common.status] =
           json::object{{"$ref", "#/components/responses/" + std::string(common.name)}};

@@ -92,7 +92,14 @@ void explain_loss(Problem& problem) {
       std::find_if(kEnds.begin(), kEnds.end(), [&](const End& e) { return e.how == how; });
   if (end == kEnds.end()) return;
   problem.more["how"] = end->how;
-  if (detail == how) problem.detail = end->detail;
+  if (detail == how) {
+    problem.detail = end->detail;
+  } else {  // "granted as 34, expired"
+    const std::string granted(detail.substr(0, detail.rfind(' ')));
+    problem.detail =
+        fmt::format("this request was {} and {}; another request needs another Idempotency-Key",
+                    granted, end->detail);
+  }
 }
 
 // Of "restoring: … grants begin in N ms, …".

@@ -34,6 +34,8 @@ struct Route {
   std::vector<HttpAnswer> answers = {};
   // Answered whatever Host says: probes send an address, and learn nothing that is worth hiding.
   bool any_host = false;
+  // A standby answers 307 to the active pawld. The others are about the pawld that is asked.
+  bool redirected = false;
   // Served on the connections that are kept for renewals.
   bool on_reserved = false;
   std::string_view example = {};  // arguments of curl, behind its options; for the reference page

@@ -66,7 +66,7 @@ constexpr std::string_view kShapes = R"json({
       "by": {"type": "string", "description": "who asks: the user, if there are users, and the owner that was given"},
       "reason": {"type": "string", "description": "may be empty"}}}}},
   "AskRequest": {"type": "object", "additionalProperties": false, "properties": {
-    "owner": {"type": "string", "maxLength": 128, "description": "who asks, for people"},
+    "owner": {"type": "string", "minLength": 1, "maxLength": 128, "description": "who asks, for people"},
     "reason": {"type": "string", "minLength": 1, "maxLength": 256, "description": "why, for people: holders and observers are told"}}},
   "Asked": {"type": "object", "required": ["lock", "state", "holders", "token"], "properties": {
     "lock": {"type": "string"},

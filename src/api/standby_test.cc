@@ -1,6 +1,9 @@
 // What a pawld that stands by answers over HTTP.
 #include <gmock/gmock.h>
 
+#include <boost/json/parse.hpp>
+
+#include "api/openapi.h"
 #include "api/testlib/service_fixture.h"
 
 namespace pawl::api {
@@ -64,6 +67,21 @@ TEST_F(StandbyTest, ItsOwnHealthStatusAndFiguresAreNotThoseOfTheActiveOne) {
   const http::Response status = ask(request_of("GET /v1/status"));
   EXPECT_EQ(status.status, 200);
   EXPECT_THAT(status.body, HasSubstr("standby"));
+}
+
+TEST_F(StandbyTest, TheDocumentNames307WhereItIsAnswered) {
+  depose("db2:7295/7296");
+  const RouteTable table = all_routes();
+  const boost::json::value document = boost::json::parse(openapi_document(table));
+  for (const Route& route : table.all()) {
+    if (route.method != "GET") continue;
+    const boost::json::object& methods = document.at("paths").at(route.path).as_object();
+    const bool documented = methods.at("get").at("responses").as_object().contains("307");
+    std::string path(route.path);
+    if (const std::size_t at = path.find("{name}"); at != std::string::npos)
+      path.replace(at, std::string_view("{name}").size(), "a");
+    EXPECT_EQ(documented, ask(request_of("GET " + path)).status == 307) << route.path;
+  }
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ void add_verb_routes(RouteTable& table) {
                .parameters = {route.parameters.begin(), route.parameters.end()},
                .body = route.body,
                .answers = {route.answers.begin(), route.answers.end()},
+               .redirected = !verb->while_loading,
                .on_reserved = verb->on_reserved,
                .example = route.example});
   }

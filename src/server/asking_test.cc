@@ -78,7 +78,25 @@ TEST_F(AskingTest, TheEventWaitsForTheGrantBeforeIt) {
   EXPECT_LT(granted, wanted);
 }
 
+TEST_F(AskingTest, AnEmptyOwnerIsOutOfRangeAsInAcquire) {
+  Client asker = connect();
+  EXPECT_EQ(asker.ask("ASK a OWNER \"\""), "-ERR OWNER must be 1 to 128 bytes, got 0\r\n");
+}
+
 using AskingAccessTest = AccessTest;
+
+TEST_F(AskingAccessTest, TheLogNamesUserAddressAndLabelAsForABreak) {
+  Client holder = connect_as("boss"), asker = connect_as("worker");
+  holder.ask("ACQUIRE a TTL 60000");
+  holder.ask("ACQUIRE b TTL 60000");
+  asker.ask("ASK a OWNER deploy REASON now");
+  const std::string labelled = log.lines.back();
+  EXPECT_TRUE(labelled.starts_with("ASK for 'a' by worker at ")) << labelled;
+  EXPECT_TRUE(labelled.ends_with(" ('deploy'): 'now'")) << labelled;
+  asker.ask("ASK b");
+  EXPECT_TRUE(log.lines.back().starts_with("ASK for 'b' by worker at ")) << log.lines.back();
+  EXPECT_EQ(log.lines.back().find('('), std::string::npos) << log.lines.back();
+}
 
 TEST_F(AskingAccessTest, TheUserIsNamedWhateverTheLabelSays) {
   Client holder = connect_as("boss"), asker = connect_as("worker");

@@ -206,7 +206,8 @@ bool Server::break_lock_now(std::string_view lock) {
 }
 
 bool Server::ask_for(std::string_view lock, std::string_view by, std::string_view reason) {
-  std::vector<std::string_view> words{"ASK", lock, "OWNER", by};
+  std::vector<std::string_view> words{"ASK", lock};
+  if (!by.empty()) words.insert(words.end(), {"OWNER", by});
   if (!reason.empty()) words.insert(words.end(), {"REASON", reason});
   const wire::Value asked = state_->server.ask(words);
   const wire::Value* holders = asked.find("holders");

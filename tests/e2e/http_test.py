@@ -381,7 +381,8 @@ class LeasesTest(HttpCase):
             self.web.acquire(lock, headers={"Idempotency-Key": key}),
             410,
             "lost",
-            f"granted as {first['token']}, released",
+            f"this request was granted as {first['token']}, and the lease was released; another "
+            "request needs another Idempotency-Key",
         )
 
     def test_waiting_needs_an_idempotency_key(self):

@@ -15,15 +15,18 @@ std::string asker(const Session& session, std::string_view owner) {
   return owner.empty() ? session.user->name : fmt::format("{} ({})", session.user->name, owner);
 }
 
-void log_ask(const Command& command, const AskRequest& request, std::string_view by) {
-  command.services.log.info(fmt::format("ASK for {} by {}{}{}", wire::shown(request.lock),
-                                        wire::shown(by), request.reason.empty() ? "" : ": ",
-                                        request.reason.empty() ? "" : wire::shown(request.reason)),
-                            {{"event", "ask"},
-                             {"lock", request.lock},
-                             {"user", command.session.user_name()},
-                             {"address", command.session.address()},
-                             {"reason", request.reason}});
+void log_ask(const Command& command, const AskRequest& request) {
+  const Session& session = command.session;
+  std::string line =
+      fmt::format("ASK for {} by {}", wire::shown(request.lock), session.description());
+  if (!request.owner.empty()) line += fmt::format(" ({})", wire::shown(request.owner));
+  if (!request.reason.empty()) line += fmt::format(": {}", wire::shown(request.reason));
+  command.services.log.info(line, {{"event", "ask"},
+                                   {"lock", request.lock},
+                                   {"user", session.user_name()},
+                                   {"owner", request.owner},
+                                   {"address", session.address()},
+                                   {"reason", request.reason}});
 }
 
 Served ask(Command& command, const AskRequest& request) {
@@ -34,7 +37,7 @@ Served ask(Command& command, const AskRequest& request) {
       core::Ask{kDirect, request.lock, by, request.reason, command.session.account}, command.now);
   if (const auto* done = std::get_if<core::AskDone>(&reply.outcome)) {
     ++command.services.telemetry.asks[static_cast<std::size_t>(done->state)];
-    if (done->state == core::AskDone::State::kAsked) log_ask(command, request, by);
+    if (done->state == core::AskDone::State::kAsked) log_ask(command, request);
   }
   return command.answer(reply);
 }
@@ -60,7 +63,7 @@ AskRequest parse_ask(wire::ArgReader& in) {
   AskRequest request{.lock = in.lock(), .owner = {}, .reason = {}};
   while (in.more()) {
     if (in.option("OWNER")) {
-      request.owner = in.text("OWNER", {0, limits::kOwnerMax});
+      request.owner = in.text("OWNER", {1, limits::kOwnerMax});
     } else if (in.option("REASON")) {
       request.reason = in.text("REASON", {1, limits::kReasonMax});
     } else {
