@@ -182,7 +182,9 @@ class Daemon {
           engine.totals().last_token.value, limits::kTokenBlock));
     if (const Millis wait = engine.core().restoring_for(engine.now()); wait > Millis(0))
       log_->warning(fmt::format(
-          "restored from a backup: nothing is granted for {} ms; waiters queue", wait.count()));
+          "restored from a backup: nothing is granted for {} s, so that leases granted after the "
+          "backup can expire; waiters queue",
+          std::chrono::ceil<std::chrono::seconds>(wait).count()));
     log_start(*address, *loaded, engine.totals());
     tell_ready(*address);
     loop_.run(engine);

@@ -108,9 +108,10 @@ void report_restored(const Options& options, const Restored& done) {
                        {"wait_ms", done.wait.count()}});
   }
   fmt::print(
-      "restored {} from {}: era {}, the next token is greater than {}; {} leases of the backup are "
-      "void\n",
-      options.config.data, options.restore.from, era, done.last_token.value, done.void_leases);
+      "restored {} from {}: era {}, the next token is greater than {}; {} of the backup {} void\n",
+      options.config.data, options.restore.from, era, done.last_token.value,
+      done.void_leases == 1 ? "1 lease" : fmt::format("{} leases", done.void_leases),
+      done.void_leases == 1 ? "is" : "are");
   if (done.wait > Millis(0)) {
     fmt::print(
         "No lock is granted for the first {} s after pawld starts, so that leases granted after "

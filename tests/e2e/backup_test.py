@@ -175,6 +175,18 @@ class UnderLoadTest(BackupCase):
         return str(event_id).partition("-")[0]
 
 
+class ReportTest(BackupCase):
+    def test_restore_counts_void_leases_in_words(self):
+        server, client = self.serve()
+        self.acquire(client, "a", ttl=MAX_TTL)
+        backup, _ = self.back_up(server)
+        server.kill()
+        code, out, err = pawld("restore", "--from", backup, "--data", server.dir / "restored")
+        self.assertEqual(code, 0, err)
+        # None, if the lease had expired before the backup began.
+        self.assertRegex(out, r"; (1 lease of the backup is|0 leases of the backup are) void\n")
+
+
 class CountdownTest(BackupCase):
     def restored(self, *more):
         server, client = self.serve()
@@ -189,7 +201,8 @@ class CountdownTest(BackupCase):
         left = client.call("STATUS")["restoring_ms"]
         self.assertTrue(0 < left <= MAX_TTL, left)
         self.assertError(client.call("ACQUIRE", "free", "TTL", 1000), "BUSY", "restoring", "ms")
-        wait_until(lambda: "nothing is granted for" in server.log(), "it is logged")
+        logged = r"nothing is granted for \d+ s, so that leases granted after the backup can expire"
+        wait_until(lambda: re.search(logged, server.log()), "it is logged")
         waiter = self.client(3, server)
         waiter.send("ACQUIRE", "a", "TTL", 1000, "WAIT", 60000)
         grant = waiter.read()
