@@ -23,8 +23,8 @@ constexpr const char* kUnreachableHint =
     "Is pawld running? Start it with `systemctl start pawld`, `pawld` or `make run`, or name "
     "another with --addr or PAWL_ADDR.";
 constexpr const char* kOtherServerHint =
-    "Another server listens there. Name pawld's port for RESP (7295 by default) with --addr or "
-    "PAWL_ADDR.";
+    "Another server listens there, or this is pawld's port for HTTP. Name its port for RESP (7295 "
+    "by default) with --addr or PAWL_ADDR.";
 
 // The error of libpawl for a port that speaks TLS, with the option of the command line; nullopt for
 // other errors.

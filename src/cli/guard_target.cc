@@ -82,9 +82,10 @@ Result<std::unique_ptr<guard::Administration>> GuardTarget::connect() const {
                  fmt::format("--file is for {}; other kinds are named with --dsn", file_kinds())};
   auto connected = (*known)->open_administration(where());
   if (connected || connected.error().code != Code::kUnavailable) return connected;
+  const std::string& why = connected.error().detail;
   return Error{Code::kUnavailable,
-               fmt::format("{} Name the database with {} or PAWL_GUARD_DSN.",
-                           connected.error().detail, for_run ? "--guard-dsn" : "--dsn")};
+               fmt::format("{}{} Name the database with {} or PAWL_GUARD_DSN.", why,
+                           why.ends_with('.') ? "" : ".", for_run ? "--guard-dsn" : "--dsn")};
 }
 
 Result<std::unique_ptr<guard::Administration>> GuardTarget::open() const {

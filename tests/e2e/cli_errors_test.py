@@ -157,6 +157,7 @@ class MessagesTest(CliCase):
             for words in (["status"], ["run", "x", "--", "true"], ["watch"]):
                 said = self.stderr(*words, addr=server.address, expect=69)
                 self.assertIn(f"{server.address}: not a pawld server", said)
+                self.assertIn("or this is pawld's port for HTTP", said)
                 self.assertNotIn("unreachable", said)
 
     def test_break_now_without_a_terminal_says_it_in_plain_characters(self):

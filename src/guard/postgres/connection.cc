@@ -116,7 +116,8 @@ struct Conclusion {
 constexpr std::array kConclusions{
     Conclusion{kStateStale, Code::kStaleToken, ""},
     Conclusion{kStateWaiting, Code::kBusy, ""},
-    Conclusion{"42501", Code::kDenied, ""},
+    Conclusion{"42501", Code::kDenied,
+               "connect as the role that installed the guard, or let it GRANT what is missing"},
     Conclusion{"25006", Code::kInvalid,
                "the transaction is read-only, or this server is a replica"},
     Conclusion{"3F000", Code::kInvalid, "no guard is installed here: pawl guard install postgres"},
@@ -150,7 +151,10 @@ Error to_error(const PgFailure& failure) {
   if (failure.disconnected || failure.state.empty())
     return {Code::kUnavailable, words(failure, "")};
   for (const Conclusion& known : kConclusions) {
-    if (failure.state.starts_with(known.state)) return {known.code, words(failure, known.advice)};
+    if (!failure.state.starts_with(known.state)) continue;
+    // A guard that refuses a role says itself what to do.
+    const bool advised = known.code == Code::kDenied && !failure.hint.empty();
+    return {known.code, words(failure, advised ? "" : known.advice)};
   }
   return {Code::kInvalid, words(failure, "")};
 }

@@ -39,7 +39,15 @@ TEST(Failures, WhatTheServerCouldNotDoHasNotHappened) {
 
 TEST(Failures, ADatabaseWithoutTheGuardIsToldHowToGetIt) {
   EXPECT_NE(to_error(failure("3F000")).detail.find("pawl guard install"), std::string::npos);
-  EXPECT_EQ(to_error(failure("42501")).code, Code::kDenied);
+}
+
+TEST(Failures, ARoleWithoutRightsIsToldWhichOneHasThem) {
+  const Error denied = to_error(failure("42501"));
+  EXPECT_EQ(denied.code, Code::kDenied);
+  EXPECT_NE(denied.detail.find("as the role that installed the guard"), std::string::npos);
+  PgFailure refused = failure("42501");
+  refused.hint = "SELECT pawl.allow(…)";
+  EXPECT_EQ(to_error(refused).detail.find("as the role"), std::string::npos);
 }
 
 TEST(Statement, ArraysQuoteWhatPostgresWouldRead) {
