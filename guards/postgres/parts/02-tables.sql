@@ -161,6 +161,7 @@ CREATE TABLE IF NOT EXISTS pawl.installation (
   writers  text NOT NULL,
   cluster  bigint NOT NULL
 );
+ALTER TABLE pawl.installation ADD COLUMN IF NOT EXISTS secret text NOT NULL DEFAULT gen_random_uuid()::text;  -- See pawl._follows().
 INSERT INTO pawl.installation (writers, cluster)
   VALUES (coalesce(nullif(current_setting('pawl.writers', true), ''), ''), (pg_control_system()).system_identifier)
   ON CONFLICT (one) DO UPDATE SET writers = coalesce(nullif(current_setting('pawl.writers', true), ''), pawl.installation.writers);

@@ -68,7 +68,7 @@ END $$;
 
 -- The type below a domain, spelled, when its keys can be spelled; otherwise NULL.
 CREATE OR REPLACE FUNCTION pawl._key_type_of(type oid, coll oid) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
   WITH RECURSIVE base(oid, typtype, typbasetype) AS (
     SELECT t.oid, t.typtype, t.typbasetype FROM pg_type t WHERE t.oid = type
     UNION ALL SELECT t.oid, t.typtype, t.typbasetype FROM pg_type t JOIN base b ON b.typtype = 'd' AND t.oid = b.typbasetype)

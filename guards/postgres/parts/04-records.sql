@@ -21,7 +21,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 CREATE OR REPLACE FUNCTION pawl._unpiece(pieces bigint[]) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(convert_from(rtrim(decode(string_agg(lpad(to_hex(p), 14, '0'), '' ORDER BY n), 'hex'), '\x00'::bytea), 'UTF8'), '')
+  SELECT coalesce(convert_from(rtrim(decode(string_agg(lpad(to_hex(p), 14, '0'), '' ORDER BY n), 'hex'), E'\\x00'::bytea), 'UTF8'), '')
     FROM unnest(pieces) WITH ORDINALITY AS u(p, n)
 $$;
 
@@ -57,9 +57,9 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT left(btrim(
     regexp_replace(regexp_replace(regexp_replace(regexp_replace(left(query, 2000),
       '''([^'']|'''')*(''|$)', '?', 'g'),             -- strings, also one that was cut off
-      '\m[0-9][0-9a-zA-Z_.]*', '?', 'g'),             -- numbers
-      '\?(\s*,\s*\?)+', '?, …', 'g'),                 -- lists of them
-      '\s+', ' ', 'g')), 500)
+      E'\\m[0-9][0-9a-zA-Z_.]*', '?', 'g'),             -- numbers
+      E'\\?(\\s*,\\s*\\?)+', '?, …', 'g'),                 -- lists of them
+      E'\\s+', ' ', 'g')), 500)
 $$;
 
 -- Every detail of a refusal goes to the server's log, which no rollback undoes.
@@ -78,7 +78,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._sight(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  memory text := 'pawl.sighted._' || g.id;
+  memory text := concat('pawl.sighted._', g.id);
   remembered text := coalesce(current_setting(memory, true), '');
   period text := to_char(clock_timestamp(), 'YYYYMMDDHH24MI') || to_char(g.mode_since, 'MISSUS') || ' ';
   query text := coalesce(current_query(), '');
@@ -116,11 +116,11 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._remember(guard_id int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  used text := current_setting('pawl.used._' || guard_id, true);
+  used text := current_setting(concat('pawl.used._', guard_id), true);
 BEGIN
   IF used = 'replayed' THEN RETURN false; END IF;  -- See _mark_replayed(): then no fast path.
   IF used = '1' OR current_setting('transaction_read_only') = 'on' THEN RETURN true; END IF;
-  PERFORM setval(format('pawl.used_%s', guard_id)::regclass, 1), set_config('pawl.used._' || guard_id, '1', false);
+  PERFORM setval(format('pawl.used_%s', guard_id)::regclass, 1), set_config(concat('pawl.used._', guard_id), '1', false);
   RETURN true;
 END $$;
 
@@ -131,7 +131,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._remembers(g pawl.guard) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  used text := current_setting('pawl.used._' || g.id, true);
+  used text := current_setting(concat('pawl.used._', g.id), true);
 BEGIN
   IF used IN ('1', 'replayed') THEN RETURN true; END IF;
   IF used IS NULL THEN
@@ -179,8 +179,8 @@ $$;
 CREATE OR REPLACE FUNCTION pawl._mark_replayed(g pawl.guard, key text, replayed boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  used text := 'pawl.used._' || g.id;
-  marks text := 'pawl.replayed._' || g.id;
+  used text := concat('pawl.used._', g.id);
+  marks text := concat('pawl.replayed._', g.id);
   marked jsonb := CASE current_setting(used, true) WHEN 'replayed' THEN current_setting(marks, true)::jsonb ELSE '[]' END;
 BEGIN
   IF NOT replayed AND NOT marked ? key THEN RETURN; END IF;
@@ -191,8 +191,8 @@ END $$;
 -- NULL: any key.
 CREATE OR REPLACE FUNCTION pawl._is_replayed(g pawl.guard, key text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT CASE current_setting('pawl.used._' || g.id, true)
-           WHEN 'replayed' THEN key IS NULL OR current_setting('pawl.replayed._' || g.id, true)::jsonb ? key ELSE false END
+  SELECT CASE current_setting(concat('pawl.used._', g.id), true)
+           WHEN 'replayed' THEN key IS NULL OR current_setting(concat('pawl.replayed._', g.id), true)::jsonb ? key ELSE false END
 $$;
 
 -- Ends the statement with the verdict's own SQLSTATE. DETAIL has a fixed spelling: programs read it.
@@ -215,7 +215,7 @@ BEGIN
     WHEN 'stale' THEN
       state := 'PW002';
       message := format('stale token %s for %s: %s has been here', token, resource,
-                        CASE WHEN max > token THEN 'token ' || max ELSE 'it' END);
+                        CASE WHEN max > token THEN concat('token ', max) ELSE 'it' END);
       hint := CASE WHEN max > token
         THEN format('Stop; a retry cannot succeed. A newer holder has taken over, or a holder of another lock writes here: one guarded '
                     'resource needs one lock. If pawld still grants tokens below %s, run: pawl raise %s --reason TEXT', max, max)
@@ -258,7 +258,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._let_through(g pawl.guard, key text, verdict text, token bigint, max bigint, refusable boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  noted text := 'pawl.noted._' || g.id;
+  noted text := concat('pawl.noted._', g.id);
   note text := concat_ws(' ', verdict, token, key);
 BEGIN
   IF verdict = 'missing' AND token IS NULL AND current_setting('transaction_read_only') = 'off' THEN PERFORM pawl._sight(g); END IF;

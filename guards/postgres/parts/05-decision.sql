@@ -4,7 +4,7 @@
 -- can write SET LOCAL pawl.token.orders = 34. Other names get a number; use() knows it.
 CREATE OR REPLACE FUNCTION pawl._setting(name text, id int) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT 'pawl.token.' || CASE WHEN name ~ '^[a-z][a-z0-9_]{0,61}(\.[a-z][a-z0-9_]{0,61})*$' THEN name ELSE '_' || id END
+  SELECT 'pawl.token.' || CASE WHEN name ~ '^[a-z][a-z0-9_]{0,61}([.][a-z][a-z0-9_]{0,61})*$' THEN name ELSE concat('_', id) END
 $$;
 
 -- What this transaction carries for a resource: the spelled token, or 'replayed', or NULL. A plain value holds for every
@@ -142,7 +142,7 @@ BEGIN
   END IF;
   PERFORM setval(g.raiser, pg_current_xact_id()::text::bigint);
   PERFORM setval(g.fence, token);
-  PERFORM set_config('pawl.raised._' || g.id, pg_current_snapshot()::text, true);  -- For _insist_on_fresh_snapshot().
+  PERFORM set_config(concat('pawl.raised._', g.id), pg_current_snapshot()::text, true);  -- For _insist_on_fresh_snapshot().
 END $$;
 
 -- Reads the fence, takes the lock that the verdict needs, then reads again: no session ever upgrades from shared to exclusive,
@@ -189,7 +189,7 @@ DECLARE
   one_snapshot boolean := NOT pawl._read_committed();
   raiser xid8 := pg_sequence_last_value(g.raiser)::text::xid8;
   raised_here boolean := raised OR raiser IS NOT DISTINCT FROM pg_current_xact_id_if_assigned() AND raiser IS NOT NULL;
-  at_raise text := nullif(current_setting('pawl.raised._' || g.id, true), '');
+  at_raise text := nullif(current_setting(concat('pawl.raised._', g.id), true), '');
 BEGIN
   IF one_snapshot THEN
     IF NOT raised_here AND pawl._sees(pg_current_snapshot(), g.raiser) THEN RETURN; END IF;
@@ -314,7 +314,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   k text := key; t bigint := token; o bigint := op;
-  marker text := 'pawl.claimed._' || g.id;
+  marker text := concat('pawl.claimed._', g.id);
   claim text := concat_ws(' ', pg_current_xact_id(), t, k);
 BEGIN
   IF o IS NOT NULL THEN
@@ -364,7 +364,7 @@ BEGIN
   max := nullif(greatest(row_max, pg_sequence_last_value(g.fence)), 0);
 
   IF carried IS NULL THEN verdict := 'missing';
-  ELSIF carried = 'replayed' OR writing AND current_setting('pawl.used._' || g.id, true) = 'replayed' AND pawl._is_replayed(g, key) THEN verdict := 'replayed';
+  ELSIF carried = 'replayed' OR writing AND current_setting(concat('pawl.used._', g.id), true) = 'replayed' AND pawl._is_replayed(g, key) THEN verdict := 'replayed';
   ELSIF token IS NULL THEN verdict := 'malformed';
   ELSIF g.kind = 'static' THEN SELECT * INTO verdict, max, raised FROM pawl._judge_static(g, token, enforced, true);
   ELSIF g.kind = 'row' THEN verdict := pawl._verdict(token, max, g.max_step);

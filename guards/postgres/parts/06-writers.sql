@@ -30,7 +30,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._is_alone(at timestamptz, since timestamptz, query text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN at OPERATOR(pg_catalog.=) since
-              THEN query OPERATOR(pg_catalog.~*) '^\s*select\s+(\*\s+from\s+)?pawl\.use\s*\(([^()'']|''[^'']*'')*\)\s*(as\s+\w+)?\s*;?\s*$' ELSE false END
+              THEN query OPERATOR(pg_catalog.~*) E'^\\s*select\\s+(\\*\\s+from\\s+)?pawl\\.use\\s*\\(([^()'']|''[^'']*'')*\\)\\s*(as\\s+\\w+)?\\s*;?\\s*$' ELSE false END
 $$;
 
 -- Who may raise a fence: who may write the tables under it; and the roles that were named to it, for one guard by allow() or
@@ -221,7 +221,7 @@ BEGIN
     CREATE OR REPLACE FUNCTION pawl.use(resource text, token bigint) RETURNS text LANGUAGE sql
       AS 'SELECT CASE WHEN pawl._c_use(resource, token) THEN ''admitted'' ELSE pawl._use(resource, token) END';
   ELSE
-    EXECUTE regexp_replace(pg_get_functiondef('pawl._use(text, bigint)'::regprocedure), 'pawl\._use\(', 'pawl.use(');
+    EXECUTE regexp_replace(pg_get_functiondef('pawl._use(text, bigint)'::regprocedure), 'pawl[.]_use[(]', 'pawl.use(');
   END IF;
 END $$;
 
@@ -238,7 +238,7 @@ DECLARE
 BEGIN
   FOR g IN SELECT o.* FROM pawl.guard o WHERE reset.guard IS NULL OR o.name = reset.guard LOOP
     CONTINUE WHEN NOT pawl._remembers(g);
-    PERFORM setval(format('pawl.used_%s', g.id)::regclass, 2), set_config('pawl.used._' || g.id, '', false), set_config(g.setting, '', false);
+    PERFORM setval(format('pawl.used_%s', g.id)::regclass, 2), set_config(concat('pawl.used._', g.id), '', false), set_config(g.setting, '', false);
   END LOOP;
 END $$;
 

@@ -43,10 +43,37 @@ BEGIN
   RETURN greatest(in_row, kept, 0);
 END $$;
 
--- A row stays: the new value of its fence.
+-- Whether two rows can have one key: the table has lost its unique index, or has children (not partitions), which have indexes of
+-- their own. Asked for each row whose fence is not its token; so a no is remembered as long as nothing else was committed.
+CREATE OR REPLACE FUNCTION pawl._key_is_shared(guard_id int) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  t oid; k text; now text := pg_current_snapshot()::text;
+BEGIN
+  IF current_setting(concat('pawl.unique._', guard_id), true) = now THEN RETURN false; END IF;
+  SELECT p.tbl, g.key INTO t, k FROM pawl.guard g JOIN pawl.protected p ON p.guard = g.id WHERE g.id = guard_id;
+  IF (SELECT c.relhassubclass AND c.relkind = 'r' FROM pg_class c WHERE c.oid = t)
+     OR NOT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                     WHERE i.indrelid = t AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1 AND a.attname = k) THEN
+    RETURN true;
+  END IF;
+  PERFORM set_config(concat('pawl.unique._', guard_id), now, true);
+  RETURN false;
+END $$;
+
+-- A row stays: the new value of its fence. Where others may have its key, the fence that is kept for the key rises, too, and
+-- they are locked: each of them looks at that one before it is written.
 CREATE OR REPLACE FUNCTION pawl._row_stays(guard_id int, key text, in_row bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  found bigint;
 BEGIN
+  IF pawl._key_is_shared(guard_id) AND pawl._may_hold(guard_id, key) THEN
+    found := pawl._lock_fence(guard_id, key);
+    found := pawl._judge_row(guard_id, key, greatest(found, in_row, pawl._hold_rows(guard_id, key)));
+    PERFORM pawl._keep_fence(guard_id, key, found);
+    RETURN found;
+  END IF;
   RETURN pawl._judge_row(guard_id, key, pawl._row_fence(guard_id, key, in_row));
 END $$;
 
@@ -110,7 +137,7 @@ BEGIN
   plain := CASE WHEN carried ~ '^[1-9][0-9]{0,15}$' THEN carried::bigint END;
   IF plain IS NOT NULL AND plain >= coalesce(pg_sequence_last_value(floor), 0) AND pawl._read_committed() AND pg_try_advisory_xact_lock_shared(lock_key)
      AND plain >= coalesce(pg_sequence_last_value(floor), 0)
-     AND (current_setting('pawl.used._' || guard_id, true) = '1' OR pawl._remember(guard_id)) THEN
+     AND (current_setting(concat('pawl.used._', guard_id), true) = '1' OR pawl._remember(guard_id)) THEN
     WITH held AS MATERIALIZED (
       SELECT f.token FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = ANY (keys) ORDER BY f.key COLLATE "C" FOR SHARE SKIP LOCKED)
     SELECT count(*) INTO at_token FROM held WHERE held.token = plain;
@@ -119,6 +146,30 @@ BEGIN
   FOR k IN SELECT u FROM unnest(keys) u ORDER BY u COLLATE "C" LOOP
     PERFORM pawl._decide(guard_id, k, NULL, NULL, NULL, true, NULL);
   END LOOP;
+END $$;
+
+-- by: the expression has failed for a row, and so it has no key. Whether that must fail the write; a guard that refuses nothing does
+-- not, and readiness() tells.
+CREATE OR REPLACE FUNCTION pawl._without_key(guard_id int, why text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g pawl.guard;
+BEGIN
+  PERFORM pawl._enter(guard_id);
+  SELECT * INTO g FROM pawl.guard o WHERE o.id = guard_id;
+  IF g.id IS NULL THEN
+    PERFORM pawl._insist_on_younger_guard(guard_id);
+    RETURN false;
+  END IF;
+  IF pawl._mode(g) IN ('canary', 'enforce') THEN RETURN true; END IF;
+  RAISE WARNING 'pawl: a row has no key for the guard %, which would fail this write under enforce: %', g.name, why;
+  IF pawl._read_committed() AND current_setting('transaction_read_only') = 'off'
+     AND NOT EXISTS (SELECT FROM pawl.sightings s WHERE s.guard = g.name AND s.fingerprint = 'no key' AND s.login = session_user
+                        AND s.at > greatest(g.mode_since, clock_timestamp() - interval '1 minute')) THEN
+    INSERT INTO pawl.sightings (guard, login, role, application_name, addr, pid, fingerprint, statement)
+      VALUES (g.name, session_user, current_setting('role'), current_setting('application_name'), inet_client_addr(), pg_backend_pid(), 'no key', left(why, 500));
+  END IF;
+  RETURN false;
 END $$;
 
 -- TRUNCATE of a table with a fence per key touches them all, so it needs a token for all (SET LOCAL pawl.token.orders =

@@ -69,7 +69,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION pawl._spell_holder(pid int, gid text, role text, application_name text, since timestamptz) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT concat_ws(' ', 'pid=' || pid, 'gid=' || quote_literal(gid), 'role=' || role, 'application_name=' || quote_literal(application_name), 'since=' || since)
+  SELECT concat_ws(' ', 'pid=' || pid::text, 'gid=' || quote_literal(gid), 'role=' || role, 'application_name=' || quote_literal(application_name), 'since=' || since)
 $$;
 
 -- The blockers as text. The lock of the first holder of a new key cannot be looked up; then it is one of those
@@ -189,7 +189,7 @@ BEGIN
   SELECT count(*) FILTER (WHERE pg_terminate_backend(b.pid)) INTO ended FROM (SELECT DISTINCT x.pid FROM pawl._blockers(g, key) x WHERE x.pid IS NOT NULL) b;
   IF ended > 0 THEN
     PERFORM pawl._log('evicted', g, resource, 'evict', token, fence);
-    INSERT INTO pawl.audit (guard, what, after, reason) VALUES (g.name, 'evict', resource || ' for token ' || token, blockers);
+    INSERT INTO pawl.audit (guard, what, after, reason) VALUES (g.name, 'evict', concat(resource, ' for token ', token), blockers);
   END IF;
   RETURN ended;
 END $$;

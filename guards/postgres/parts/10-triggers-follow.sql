@@ -20,19 +20,21 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                 ELSE coalesce(pawl._key_type_of(a.atttypid, a.attcollation), 'no key') END)
          FROM pg_attribute a WHERE a.attrelid = obj AND a.attnum = sub AND NOT a.attisdropped)
     WHEN 'pg_proc'::regclass THEN
-      (SELECT jsonb_build_object('name', p.oid::regprocedure::text, 'body', md5(concat_ws(' ', p.prosrc, p.probin, p.prosqlbody::text, p.proconfig::text))) FROM pg_proc p WHERE p.oid = obj)
+      (SELECT jsonb_build_object('name', p.oid::regprocedure::text, 'body', md5(concat_ws(' ', p.prosrc, p.probin, pg_get_function_sqlbody(p.oid), p.proconfig::text))) FROM pg_proc p WHERE p.oid = obj)
     ELSE (SELECT jsonb_build_object('name', format_type(obj, NULL), 'labels', jsonb_object_agg(e.oid, e.enumlabel)) FROM pg_enum e WHERE e.enumtypid = obj HAVING count(*) > 0)
   END
 $$;
 
 -- The type of an expression over a table, and what it is made of. A view is parsed and never run: to plan a query would run
 -- functions that look constant.
-CREATE OR REPLACE FUNCTION pawl._look_at_key(tbl regclass, expression text, OUT type oid, OUT coll oid, OUT parts jsonb)
+-- `changing` names what makes it another key at another time or in another session: then it is none.
+DROP FUNCTION IF EXISTS pawl._look_at_key(regclass, text);
+CREATE OR REPLACE FUNCTION pawl._look_at_key(tbl regclass, expression text, OUT type oid, OUT coll oid, OUT parts jsonb, OUT changing text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  view text := format('pawl.%I', 'key_of_' || pg_backend_pid()); v oid;
+  tree text; view text := format('pawl.%I', concat('key_of_', pg_backend_pid())); v oid;
 BEGIN
-  EXECUTE format('CREATE VIEW %s AS SELECT (%s) AS key FROM %s', view, expression, tbl);
+  EXECUTE format('CREATE VIEW %s AS SELECT (%s) AS key FROM %s AS pawl_row', view, expression, tbl);
   v := view::regclass;
   SELECT a.atttypid, a.attcollation INTO type, coll FROM pg_attribute a WHERE a.attrelid = v AND a.attnum = 1;
   WITH used AS (SELECT DISTINCT d.refclassid, d.refobjid, d.refobjsubid FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
@@ -43,6 +45,13 @@ BEGIN
          UNION SELECT 'pg_type'::regclass, t.oid, 0 FROM used u LEFT JOIN pg_attribute a ON u.refclassid = 'pg_class'::regclass AND a.attrelid = u.refobjid AND a.attnum = u.refobjsubid
                  JOIN pg_type t ON t.typtype = 'e' AND (t.oid = a.atttypid OR u.refclassid = 'pg_type'::regclass AND t.oid = u.refobjid))
   SELECT coalesce(jsonb_agg(jsonb_build_array(class::bigint, obj::bigint, sub)), '[]') INTO parts FROM found;
+  SELECT r.ev_action::text INTO tree FROM pg_rewrite r WHERE r.ev_class = v;
+  changing := CASE WHEN tree ~ '[{](SUBLINK|AGGREF|WINDOWFUNC)' THEN 'it reads more than the row'
+                   WHEN tree ~ ':varattno -' THEN 'it reads a system column'
+                   WHEN tree ~ '[{]SQLVALUEFUNCTION' THEN 'it reads the time or the session'
+                   ELSE (SELECT format('it calls %s', p.oid::regprocedure) FROM regexp_matches(tree, ':(?:op)?funcid ([0-9]+)', 'g') m JOIN pg_proc p ON p.oid = m[1]::oid
+                          WHERE p.pronamespace = 'pg_catalog'::regnamespace
+                            AND (p.provolatile = 'v' OR p.provolatile = 's' AND (p.pronargs = 0 OR p.proname = 'current_setting')) LIMIT 1) END;
   EXECUTE format('DROP VIEW %s', view);
 EXCEPTION WHEN invalid_table_definition THEN  -- No column can have such a type.
   type := 'record'::regtype; coll := 0; parts := '[]';
@@ -69,14 +78,35 @@ EXCEPTION WHEN undefined_column OR undefined_function OR undefined_object OR und
   NULL;  -- _broken() says so.
 END $$;
 
+-- A part without the numbers of objects that it may have noted.
+CREATE OR REPLACE FUNCTION pawl._without_numbers(part jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT part || CASE WHEN part ? 'labels' THEN jsonb_build_object('labels', (SELECT jsonb_agg(l.value) FROM jsonb_each(part -> 'labels') l))
+                      WHEN part ? 'type' THEN jsonb_build_object('type', regexp_replace(part ->> 'type', ' [0-9]+$', '')) ELSE '{}' END
+$$;
+
+-- The parts as they can be found here. In a database that was restored or copied the numbers mean nothing: there a part is what has its name, and
+-- what was noted with numbers is compared without them. (So it cannot be followed to another name, until adopt() or repair().)
+CREATE OR REPLACE FUNCTION pawl._parts_here() RETURNS TABLE (guard_id int, class oid, obj oid, sub int, noted jsonb, now jsonb)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT g.id, k.class, k.obj, k.sub, k.noted, pawl._part_now(k.class, k.obj, k.sub, coalesce(g.computed, true))
+    FROM pawl.key_part k JOIN pawl.guard g ON g.id = k.guard AND g.kind IN ('row', 'by')
+   WHERE k.home = pawl._home() AND EXISTS (SELECT FROM pawl.protected p WHERE p.guard = g.id)
+  UNION ALL
+  SELECT g.id, k.class, f.obj, f.sub, pawl._without_numbers(k.noted), pawl._without_numbers(pawl._part_now(k.class, f.obj, f.sub, coalesce(g.computed, true)))
+    FROM pawl.key_part k JOIN pawl.guard g ON g.id = k.guard AND g.kind IN ('row', 'by') JOIN pawl.protected p ON p.guard = g.id
+         CROSS JOIN LATERAL (SELECT CASE k.class WHEN 'pg_class'::regclass THEN p.tbl::oid WHEN 'pg_proc'::regclass THEN to_regprocedure(k.noted ->> 'name')::oid
+                                      ELSE to_regtype(k.noted ->> 'name')::oid END,
+                                    coalesce((SELECT a.attnum FROM pg_attribute a WHERE k.class = 'pg_class'::regclass AND a.attrelid = p.tbl AND a.attname = k.noted ->> 'name' AND NOT a.attisdropped), 0)) AS f(obj, sub)
+   WHERE k.home <> pawl._home()
+$$;
+
 -- Parts that are not as they were noted. how: gone, renamed, respelled.
 CREATE OR REPLACE FUNCTION pawl._key_changes() RETURNS TABLE (guard_id int, class oid, obj oid, sub int, was text, now text, how text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT g.id, k.class, k.obj, k.sub, k.noted ->> 'name', n.now ->> 'name',
-         CASE WHEN n.now IS NULL THEN 'gone' WHEN n.now - 'name' @> k.noted - 'name' THEN 'renamed' ELSE 'respelled' END
-    FROM pawl.key_part k JOIN pawl.guard g ON g.id = k.guard AND g.kind IN ('row', 'by')
-         CROSS JOIN LATERAL pawl._part_now(k.class, k.obj, k.sub, coalesce(g.computed, true)) AS n(now)
-   WHERE k.home = pawl._home() AND NOT coalesce(n.now @> k.noted, false) AND EXISTS (SELECT FROM pawl.protected p WHERE p.guard = g.id)
+  SELECT k.guard_id, k.class, k.obj, k.sub, k.noted ->> 'name', k.now ->> 'name',
+         CASE WHEN k.now IS NULL THEN 'gone' WHEN k.now - 'name' @> k.noted - 'name' THEN 'renamed' ELSE 'respelled' END
+    FROM pawl._parts_here() k WHERE NOT coalesce(k.now @> k.noted, false)
 $$;
 
 -- A table and all below it, foreign tables too.
@@ -154,9 +184,18 @@ BEGIN
   END LOOP;
 END $$;
 
+-- Whether a view reads a table that is under this guard, itself or through other views: writes through it are judged.
+CREATE OR REPLACE FUNCTION pawl._reads_guarded(view regclass, guard_id int) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  WITH RECURSIVE read(oid) AS (
+    SELECT view::oid UNION SELECT d.refobjid FROM read JOIN pg_rewrite r ON r.ev_class = read.oid
+      JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass)
+  SELECT EXISTS (SELECT FROM read JOIN pawl.protected p ON p.guard = guard_id CROSS JOIN LATERAL pawl._family(p.tbl) f WHERE f.tbl = read.oid)
+$$;
+
 -- What a change of tables has done to a guard, and _follow() can or cannot mend:
 --   below       a protected table has become a partition or a child: writes through the table above it are not judged
---   name taken  another table has the name of a protected one, which may be gone
+--   name taken  another table has the name of a protected one, which may be gone; or a view that reads no table of its guard
 CREATE OR REPLACE FUNCTION pawl._displaced() RETURNS TABLE (guard_id int, tbl regclass, how text, other regclass)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   WITH RECURSIVE above(tbl, oid) AS (
@@ -167,8 +206,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
      AND NOT EXISTS (SELECT FROM pawl.protected o WHERE o.tbl = a.oid AND o.guard = p.guard)
   UNION ALL
   SELECT p.guard, p.tbl, 'name taken', c.oid::regclass
-    FROM pawl.protected p JOIN pg_class c ON c.oid = to_regclass(p.named) AND c.relkind IN ('r', 'p')
-   WHERE c.oid <> p.tbl
+    FROM pawl.protected p JOIN pg_class c ON c.oid = to_regclass(p.named) AND c.relkind IN ('r', 'p', 'v', 'f')
+   WHERE c.oid <> p.tbl AND NOT (c.relkind = 'v' AND pawl._reads_guarded(c.oid, p.guard))
      AND NOT EXISTS (SELECT FROM pawl.protected o WHERE o.tbl = c.oid AND o.guard = p.guard)
      AND NOT EXISTS (SELECT FROM pawl._family(c.oid) f WHERE f.tbl = p.tbl)
 $$;
@@ -188,7 +227,7 @@ BEGIN
       followed := followed + 1;
       RAISE NOTICE 'pawl: % is under the guard % now, as % was', d.other, g.name, d.named;
     ELSIF pawl._mode(g) IN ('canary', 'enforce')
-          AND EXISTS (SELECT FROM unnest(changed) c WHERE c = d.tbl OR c IN (SELECT f.tbl FROM pawl._family(d.other) f)) THEN
+          AND EXISTS (SELECT FROM unnest(changed) c WHERE c = d.tbl OR c = d.other OR c IN (SELECT f.tbl FROM pawl._family(d.other) f)) THEN
       RAISE EXCEPTION 'pawl: writes to % would not be judged by the guard % any more: %', d.other, g.name, why
         USING ERRCODE = '55000', HINT = format('In one transaction: SELECT pawl.unprotect(%L); this change; SELECT pawl.protect(the table to '
                                                'be guarded, guard => %L, …).', d.tbl, g.name);
@@ -206,6 +245,7 @@ DECLARE
   gone boolean := NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = tbl);
 BEGIN
   IF EXISTS (SELECT FROM pawl.protected p WHERE p.tbl = other) THEN RETURN 'it is under another guard'; END IF;
+  IF how = 'name taken' AND (SELECT c.relkind FROM pg_class c WHERE c.oid = other) IN ('v', 'f') THEN RETURN 'it is a view or a foreign table, and reads no table under this guard'; END IF;
   IF how = 'name taken' AND g.kind = 'row' AND gone THEN RETURN 'the fences in the rows are gone with their table'; END IF;
   IF how = 'name taken' AND g.kind <> 'static' AND NOT gone THEN RETURN format('it has one table, %s', tbl); END IF;
   PERFORM pawl._insist_on_table(other);
@@ -254,6 +294,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
          JOIN pg_inherits i ON i.inhrelid = f.tbl AND f.tbl <> p.tbl
    WHERE NOT EXISTS (SELECT FROM pawl.protected o CROSS JOIN LATERAL pawl._family(o.tbl) x WHERE o.guard = g.id AND x.tbl = i.inhparent)
   UNION ALL
+  SELECT g.id, p.tbl, p.tbl::text, p.tbl, format('the key %s has no one spelling for equal values: a stale token may pass under another spelling', g.key),
+         format('SELECT pawl.unprotect(%L), then protect it by a key of another type', p.tbl)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard
+    LEFT JOIN pg_attribute a ON a.attrelid = p.tbl AND a.attname = g.key AND NOT a.attisdropped
+   WHERE g.kind IN ('row', 'by') AND (g.key_type IS NULL OR a.attname IS NOT NULL AND pawl._key_type_of(a.atttypid, a.attcollation) IS NULL)
+     AND pawl._broken(g, p.tbl) IS NULL
+  UNION ALL
+  SELECT g.id, p.tbl, f.tbl::text, f.tbl, 'is UNLOGGED: a crash of the server empties it, and the fences in its rows are gone', format('ALTER TABLE %s SET LOGGED', f.tbl)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind = 'row' CROSS JOIN LATERAL pawl._family(p.tbl) f
+         JOIN pg_class c ON c.oid = f.tbl AND c.relpersistence = 'u'
+  UNION ALL
   SELECT g.id, p.tbl, b.tbl::text, b.tbl, 'is a foreign table: writes straight into it, or at its own server, are not judged', format('detach %s', b.tbl)
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard CROSS JOIN LATERAL pawl._all_below(p.tbl) b WHERE b.kind = 'f'
 $$;
@@ -264,13 +315,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- A guard that refuses anything refuses a change that would let writes pass it; others warn. any_object: what it drops is not named.
-CREATE OR REPLACE FUNCTION pawl._insist_on_no_fault(changed oid[], any_object boolean) RETURNS void
+-- judged: guards that had their triggers before it.
+DROP FUNCTION IF EXISTS pawl._insist_on_no_fault(oid[], boolean);
+CREATE OR REPLACE FUNCTION pawl._insist_on_no_fault(changed oid[], any_object boolean, judged int[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   f record;
 BEGIN
   FOR f IN SELECT x.*, g.name AS guard, pawl._mode(g) AS mode FROM pawl._faults() x JOIN pawl.guard g ON g.id = x.guard_id
-            WHERE (any_object AND EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = x.guard_id AND k.how = 'gone') OR x.cause = ANY (changed) OR EXISTS (SELECT FROM pawl._all_below(x.root) b WHERE b.tbl = ANY (changed)))
+            WHERE (any_object AND EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = x.guard_id AND k.how = 'gone')
+                   OR x.guard_id = ANY (judged) AND NOT EXISTS (SELECT FROM pawl._own_triggers() t WHERE t.guard_id = x.guard_id) OR x.cause = ANY (changed) OR EXISTS (SELECT FROM pawl._all_below(x.root) b WHERE b.tbl = ANY (changed)))
               AND (NOT pawl._is_acknowledged(x.guard_id, x.object, x.problem)
                    OR x.cause = ANY (changed) AND EXISTS (SELECT FROM pg_trigger t WHERE t.oid = x.cause)) LOOP  -- A new one of that name.
     IF f.mode IN ('canary', 'enforce') THEN
@@ -297,26 +351,35 @@ BEGIN
      AND NOT EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = o.tbl AND x.tgname = t.name);
 END $$;
 
+-- While the guard itself changes tables, _on_ddl() has nothing to do. Who changes them must not be able to say so.
+CREATE OR REPLACE FUNCTION pawl._follows(now boolean) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  SELECT set_config('pawl.following', CASE WHEN now THEN i.secret ELSE '' END, true) FROM pawl.installation i
+$$;
+
 -- After each change of tables, triggers, types and functions, where the installer may create event triggers: new and attached
 -- partitions get their triggers at once, guards follow their tables and keys, and what would get behind a guard is refused. Only
 -- what is missing is added: an owner who disables a trigger means it, and problems() reports it.
 CREATE OR REPLACE FUNCTION pawl._on_ddl() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
-  changed oid[];
+  changed oid[]; judged int[];
 BEGIN
   IF current_setting('pawl.installing_version', true) <> '' THEN RETURN; END IF;  -- Half of it is not there yet.
-  IF current_setting('pawl.following', true) = 'on' THEN RETURN; END IF;  -- What follows changes tables, too.
+  IF current_setting('pawl.following', true) = (SELECT i.secret FROM pawl.installation i) THEN RETURN; END IF;  -- What follows changes tables, too.
   changed := ARRAY(SELECT d.objid FROM pg_event_trigger_ddl_commands() d
                    UNION SELECT c.oid FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON d.classid = 'pg_namespace'::regclass AND c.relnamespace = d.objid AND c.relkind IN ('r', 'p'));
-  IF TG_TAG ~ ' (FUNCTION|ROUTINE|TYPE)$' AND TG_TAG !~ '^DROP ' AND NOT EXISTS (SELECT FROM pawl.key_part k WHERE k.obj = ANY (changed)) THEN RETURN; END IF;
+  IF TG_TAG ~ ' (FUNCTION|ROUTINE|TYPE)$' AND TG_TAG !~ '^DROP ' AND NOT EXISTS (SELECT FROM pawl.key_part k WHERE k.obj = ANY (changed) OR k.home <> pawl._home()) THEN RETURN; END IF;
+  IF TG_TAG ~ ' VIEW$' AND NOT EXISTS (SELECT FROM pawl.protected p WHERE to_regclass(p.named) = ANY (changed)) THEN RETURN; END IF;
   IF NOT EXISTS (SELECT FROM pawl.protected) THEN RETURN; END IF;
-  PERFORM set_config('pawl.following', 'on', true);
+  judged := ARRAY(SELECT DISTINCT t.guard_id FROM pawl._own_triggers() t);
+  PERFORM set_config(concat('pawl.unique._', g.id), '', true) FROM pawl.guard g WHERE g.kind = 'row';  -- See _key_is_shared().
+  PERFORM pawl._follows(true);
   PERFORM pawl._follow_keys(changed);
   PERFORM pawl._put_trigger(c.guard_id, c.tbl, c.name, c.events, c.how)
      FROM pawl._protected_above(changed) root CROSS JOIN LATERAL pawl._coverage(root) c WHERE c.enabled IS NULL AND c.tbl <> c.root;
   PERFORM pawl._follow(changed);
   PERFORM pawl._cover_detached();
-  PERFORM pawl._insist_on_no_fault(changed, TG_TAG ~ '^DROP ');
-  PERFORM set_config('pawl.following', '', true);
+  PERFORM pawl._insist_on_no_fault(changed, TG_TAG ~ '^DROP ', judged);
+  PERFORM pawl._follows(false);
 END $$;

@@ -22,11 +22,11 @@ DECLARE
      AND (pg_catalog.pg_current_xact_id_if_assigned() IS NULL
           OR pg_catalog.pg_sequence_last_value(%4$L::pg_catalog.regclass)::pg_catalog.text OPERATOR(pg_catalog.<>) pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text)
      AND (pg_catalog.current_setting(%5$L, true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(%6$s))
-  THEN RETURN NULL; END IF;$f$, g.setting, 'pawl.fence_' || g.id, g.lock_key, 'pawl.raiser_' || g.id, 'pawl.used._' || g.id, g.id);
+  THEN RETURN NULL; END IF;$f$, g.setting, concat('pawl.fence_', g.id), g.lock_key, concat('pawl.raiser_', g.id), concat('pawl.used._', g.id), g.id);
 BEGIN
   IF pawl._has_library() THEN
     fast := format($f$
-  IF pawl._c_statement(%1$L, %2$L, %3$s, %4$L, %5$s) THEN RETURN NULL; END IF;$f$, g.setting, 'pawl.fence_' || g.id, g.lock_key, 'pawl.raiser_' || g.id, g.id);
+  IF pawl._c_statement(%1$L, %2$L, %3$s, %4$L, %5$s) THEN RETURN NULL; END IF;$f$, g.setting, concat('pawl.fence_', g.id), g.lock_key, concat('pawl.raiser_', g.id), g.id);
   END IF;
   EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql STABLE SECURITY DEFINER AS $b$
 BEGIN%2$s
@@ -55,10 +55,10 @@ DECLARE
        AND pg_catalog.pg_try_advisory_xact_lock_shared(%5$s)
        AND OLD.pawl_token OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%6$L::pg_catalog.regclass), 1)
        AND (pg_catalog.current_setting(%7$L, true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(%1$s))$f$,
-       g.id, g.setting, old, new, g.lock_key, 'pawl.fence_' || g.id, 'pawl.used._' || g.id);
+       g.id, g.setting, old, new, g.lock_key, concat('pawl.fence_', g.id), concat('pawl.used._', g.id));
 BEGIN
   IF pawl._has_library() THEN
-    fast := format('pawl._c_row(%L, OLD.pawl_token, %s, %s, %L, %s, %s)', g.setting, old, new, 'pawl.fence_' || g.id, g.lock_key, g.id);
+    fast := format('pawl._c_row(%L, OLD.pawl_token, %s, %s, %L, %s, %s)', g.setting, old, new, concat('pawl.fence_', g.id), g.lock_key, g.id);
   END IF;
   fast := fast || format($f$
        AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
@@ -107,7 +107,7 @@ DECLARE
   -- PostgreSQL 15 can turn a table into a view, whose functions would run when the query is planned. A view has no file.
   is_table text := format('(pg_catalog.pg_relation_filenode(%1$L::pg_catalog.regclass) IS NOT NULL OR pg_catalog.pg_partition_root(%1$L::pg_catalog.regclass) IS NOT NULL)', tbl);
   enforces text := format($f$ AND g.id OPERATOR(pg_catalog.=) %1$s AND g.mode OPERATOR(pg_catalog.=) 'enforce'
-     AND g.answered OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass), 1)$f$, g.id, 'pawl.emergency_' || g.id);
+     AND g.answered OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass), 1)$f$, g.id, concat('pawl.emergency_', g.id));
   kept_above text := pawl._kept_above(g, 'spelled', '$2');
   hold text := 'RETURN NULL;';
   use text := 'RETURN NULL;';
@@ -125,10 +125,10 @@ BEGIN
   %6$s
   IF spelled IS NULL OR %7$s THEN RETURN NULL; END IF;
   spelled := pg_catalog.set_config(%2$L, pg_catalog.concat('{', pg_catalog.to_json(spelled)::pg_catalog.text, ': "', token, '"}'), true);
-  RETURN 'admitted';$f$, g.id, g.setting, g.lock_key, 'pawl.fence_' || g.id, 'pawl.used._' || g.id,
+  RETURN 'admitted';$f$, g.id, g.setting, g.lock_key, concat('pawl.fence_', g.id), concat('pawl.used._', g.id),
     row_of_key || ', pawl.guard g' || is_at_token || enforces || ' FOR NO KEY UPDATE OF t;', kept_above, is_table);
   END IF;
-  PERFORM pawl._generate_key_function('use_' || g.id, use), pawl._generate_key_function('hold_' || g.id, hold);
+  PERFORM pawl._generate_key_function(concat('use_', g.id), use), pawl._generate_key_function(concat('hold_', g.id), hold);
   EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.use_%s(text, bigint) TO %s', g.id, pawl._writers());
 END $$;
 
@@ -242,9 +242,10 @@ BEGIN
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $b$
 BEGIN
   IF what = 'look' THEN RETURN pawl._may_hold(%1$s, NULL); END IF;
+  IF what = 'no key' THEN RETURN pawl._without_key(%1$s, keys[1]); END IF;
   IF what = 'TRUNCATE' THEN PERFORM pawl._on_truncate(%1$s, keys); ELSE PERFORM pawl._on_keys(%1$s, %2$L, %3$s, %4$L, keys); END IF;
   RETURN true;
-END $b$ $f$, g.id, g.setting, g.lock_key, 'pawl.fence_' || g.id);
+END $b$ $f$, g.id, g.setting, g.lock_key, concat('pawl.fence_', g.id));
   EXECUTE format('REVOKE ALL ON FUNCTION pawl.judge_%s(text, text[]) FROM PUBLIC', g.id);
   EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.judge_%s(text, text[]) TO %s', g.id, (SELECT c.relowner::regrole FROM pg_class c WHERE c.oid = tbl));
   EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp %2$s AS $b$
@@ -252,15 +253,20 @@ END $b$ $f$, g.id, g.setting, g.lock_key, 'pawl.fence_' || g.id);
 DECLARE
   keys text[];
 BEGIN
-  CASE TG_OP
-    WHEN 'INSERT' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%3$s) AS touched(k));
-    WHEN 'DELETE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%4$s) AS touched(k));
-    WHEN 'UPDATE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%5$s) AS touched(k));
-    ELSE
-      IF pawl.judge_%1$s('look', NULL) THEN
-        EXECUTE pg_catalog.format('SELECT pg_catalog.array_agg(DISTINCT %%s) FROM %%s', %6$L, TG_RELID::pg_catalog.regclass) INTO keys;
-      END IF;
-  END CASE;
+  BEGIN
+    CASE TG_OP
+      WHEN 'INSERT' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%3$s) AS touched(k));
+      WHEN 'DELETE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%4$s) AS touched(k));
+      WHEN 'UPDATE' THEN keys := (SELECT pg_catalog.array_agg(DISTINCT k) FROM (%5$s) AS touched(k));
+      ELSE
+        IF pawl.judge_%1$s('look', NULL) THEN
+          EXECUTE pg_catalog.format('SELECT pg_catalog.array_agg(DISTINCT %%s) FROM %%s', %6$L, TG_RELID::pg_catalog.regclass) INTO keys;
+        END IF;
+    END CASE;
+  EXCEPTION WHEN OTHERS THEN
+    IF pawl.judge_%1$s('no key', ARRAY[SQLERRM]) THEN RAISE; END IF;
+    RETURN NULL;
+  END;
   PERFORM pawl.judge_%1$s(TG_OP, keys);
   RETURN NULL;
 END $b$ $f$, g.id, pawl._pins(g.key_type, true), pawl._touched_sql(g, 'INSERT'), pawl._touched_sql(g, 'DELETE'), pawl._touched_sql(g, 'UPDATE'), pawl._key_sql(g));
@@ -277,7 +283,7 @@ DECLARE
   before text := format($f$(pg_catalog.current_setting(%1$L, true) OPERATOR(pg_catalog.<>) '') IS TRUE
      AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
      AND pg_catalog.pg_try_advisory_xact_lock_shared(%2$s)
-     AND (pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(%4$s))$f$, g.setting, g.lock_key, 'pawl.used._' || g.id, g.id);
+     AND (pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) '1' OR pawl._remember(%4$s))$f$, g.setting, g.lock_key, concat('pawl.used._', g.id), g.id);
   one_key text := format($f$
     SELECT true INTO held
       FROM (SELECT pg_catalog.min(k) AS low, pg_catalog.max(k) AS high FROM (%%s) AS touched(k)) AS b JOIN pawl.keyed_fence f ON f.key OPERATOR(pg_catalog.=) b.low
@@ -285,13 +291,13 @@ DECLARE
        AND f.token OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass), 1)
        AND (pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) f.token::pg_catalog.text
             OR pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) pg_catalog.concat('{', pg_catalog.to_json(f.key)::pg_catalog.text, ': "', f.token, '"}'))
-       FOR SHARE OF f SKIP LOCKED;$f$, g.id, 'pawl.fence_' || g.id, g.setting);
+       FOR SHARE OF f SKIP LOCKED;$f$, g.id, concat('pawl.fence_', g.id), g.setting);
 BEGIN
   IF pawl._has_library() THEN
     before := format('(pg_catalog.current_setting(%L, true) OPERATOR(pg_catalog.<>) '''') IS TRUE', g.setting);
     one_key := format($f$
     SELECT pawl._c_keys(%1$L, pg_catalog.min(k), pg_catalog.max(k), %2$L, %3$s, %4$s) INTO held FROM (%%s) AS touched(k);$f$,
-                      g.setting, 'pawl.fence_' || g.id, g.lock_key, g.id);
+                      g.setting, concat('pawl.fence_', g.id), g.lock_key, g.id);
   END IF;
   EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER %2$s AS $b$
 #variable_conflict use_column
@@ -317,7 +323,7 @@ BEGIN
   RETURN NULL;
 END $b$ $f$, g.id, CASE WHEN pins <> '' THEN 'SET search_path = pg_catalog, pg_temp ' || pins ELSE '' END, g.setting, g.lock_key, before,
     format(one_key, pawl._touched_sql(g, 'UPDATE')), format(one_key, pawl._touched_sql(g, 'INSERT')), format(one_key, pawl._touched_sql(g, 'DELETE')),
-    pawl._touched_sql(g, 'INSERT'), pawl._touched_sql(g, 'DELETE'), pawl._touched_sql(g, 'UPDATE'), 'pawl.fence_' || g.id);
+    pawl._touched_sql(g, 'INSERT'), pawl._touched_sql(g, 'DELETE'), pawl._touched_sql(g, 'UPDATE'), concat('pawl.fence_', g.id));
 END $$;
 
 CREATE OR REPLACE FUNCTION pawl._generate(g pawl.guard) RETURNS void
@@ -343,18 +349,20 @@ END $$;
 -- The triggers that each kind needs, as the text after CREATE OR REPLACE TRIGGER name. Row triggers come last among a
 -- table's BEFORE triggers (they fire by name): what others do to the key must be judged too. On a partitioned table
 -- PostgreSQL itself copies row triggers to the partitions.
+-- `type` is what pg_trigger.tgtype is then.
+DROP FUNCTION IF EXISTS pawl._triggers(pawl.guard);
 CREATE OR REPLACE FUNCTION pawl._triggers(g pawl.guard)
-RETURNS TABLE (name name, events text, how text)
+RETURNS TABLE (name name, events text, how text, type int)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT v.name::name, v.events, v.how FROM (VALUES
-    ('static', 'pawl_guard',          'BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE', 'FOR EACH STATEMENT'),
-    ('row',    'zzz_pawl_guard',      'BEFORE INSERT OR UPDATE OR DELETE', 'FOR EACH ROW'),
-    ('row',    'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT'),
-    ('by',     'pawl_guard_insert',   'AFTER INSERT', 'REFERENCING NEW TABLE AS pawl_new FOR EACH STATEMENT'),
-    ('by',     'pawl_guard_delete',   'AFTER DELETE', 'REFERENCING OLD TABLE AS pawl_old FOR EACH STATEMENT'),
-    ('by',     'pawl_guard_update',   'AFTER UPDATE', 'REFERENCING OLD TABLE AS pawl_old NEW TABLE AS pawl_new FOR EACH STATEMENT'),
-    ('by',     'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT')
-  ) AS v(kind, name, events, how) WHERE v.kind = g.kind
+  SELECT v.name::name, v.events, v.how, v.type FROM (VALUES
+    ('static', 'pawl_guard',          'BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE', 'FOR EACH STATEMENT', 62),
+    ('row',    'zzz_pawl_guard',      'BEFORE INSERT OR UPDATE OR DELETE', 'FOR EACH ROW', 31),
+    ('row',    'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT', 34),
+    ('by',     'pawl_guard_insert',   'AFTER INSERT', 'REFERENCING NEW TABLE AS pawl_new FOR EACH STATEMENT', 4),
+    ('by',     'pawl_guard_delete',   'AFTER DELETE', 'REFERENCING OLD TABLE AS pawl_old FOR EACH STATEMENT', 8),
+    ('by',     'pawl_guard_update',   'AFTER UPDATE', 'REFERENCING OLD TABLE AS pawl_old NEW TABLE AS pawl_new FOR EACH STATEMENT', 16),
+    ('by',     'pawl_guard_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT', 34)
+  ) AS v(kind, name, events, how, type) WHERE v.kind = g.kind
 $$;
 
 -- A table and everything below it. A write through the root fires the root's statement triggers, a write straight into a
@@ -387,6 +395,7 @@ BEGIN
          CROSS JOIN LATERAL pawl._triggers(g) t
          LEFT JOIN pg_trigger x ON x.tgrelid = f.tbl AND x.tgname = t.name
                AND x.tgfoid = to_regprocedure(format('pawl.guard_%s()', g.id))
+               AND x.tgtype = t.type AND x.tgqual IS NULL AND x.tgattr::text = ''  -- Neither WHEN nor UPDATE OF: it fires for every write.
    WHERE p.tbl = coalesce(only_root, p.tbl) AND pawl._broken(g, p.tbl) IS NULL;
 END $$;
 

@@ -25,12 +25,12 @@ BEGIN
     RAISE EXCEPTION 'pawl: a guard''s name has 1 to 200 characters, without ":" and control characters' USING ERRCODE = '22023';
   END IF;
   FOREACH counter IN ARRAY ARRAY['fence', 'raiser', 'tightened', 'emergency'] LOOP
-    EXECUTE format('CREATE SEQUENCE pawl.%I', counter || '_' || id);
-    EXECUTE format('GRANT SELECT ON SEQUENCE pawl.%I TO PUBLIC', counter || '_' || id);
+    EXECUTE format('CREATE SEQUENCE pawl.%I', concat(counter, '_', id));
+    EXECUTE format('GRANT SELECT ON SEQUENCE pawl.%I TO PUBLIC', concat(counter, '_', id));
   END LOOP;
-  FOREACH counter IN ARRAY ARRAY['used', 'emergency_at', 'emergency_by'] LOOP EXECUTE format('CREATE SEQUENCE pawl.%I', counter || '_' || id); END LOOP;
+  FOREACH counter IN ARRAY ARRAY['used', 'emergency_at', 'emergency_by'] LOOP EXECUTE format('CREATE SEQUENCE pawl.%I', concat(counter, '_', id)); END LOOP;
   FOREACH counter IN ARRAY pawl._counters() LOOP
-    EXECUTE format('CREATE SEQUENCE pawl.%I', 'count_' || id || '_' || counter);
+    EXECUTE format('CREATE SEQUENCE pawl.%I', concat('count_', id, '_', counter));
   END LOOP;
   INSERT INTO pawl.guard (id, name, kind, setting, lock_key, fence, raiser, tightened, emergency, key, key_type, mode)
     VALUES (id, guard, kind, pawl._setting(guard, id), hashtextextended('pawl ' || guard, 7295), format('pawl.fence_%s', id)::regclass,
@@ -138,13 +138,17 @@ BEGIN
     RAISE EXCEPTION 'pawl: % reads a virtual generated column of %: a trigger cannot see it', expression, tbl
       USING ERRCODE = '0A000', HINT = 'Guard by what it is computed from, or make it STORED.';
   END IF;
+  IF k.changing IS NOT NULL THEN
+    RAISE EXCEPTION 'pawl: % cannot be the key of a guard: %, so one row may have another key for each writer', expression, k.changing
+      USING ERRCODE = '0A000', HINT = 'Compute the key from columns of the row alone.';
+  END IF;
   RETURN pawl._insist_on_key_type(tbl, expression, k.type, pawl._key_type_of(k.type, k.coll));
 END $$;
 
 -- Puts a table under guard, and returns the guard's name. Doing it twice changes nothing.
 CREATE OR REPLACE FUNCTION pawl.protect(tbl regclass, guard text DEFAULT NULL, key text DEFAULT NULL, by text DEFAULT NULL, mode text DEFAULT 'observe')
 RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   kind text := CASE WHEN key IS NOT NULL THEN 'row' WHEN by IS NOT NULL THEN 'by' ELSE 'static' END;
   g pawl.guard;
@@ -186,7 +190,7 @@ BEGIN
     INSERT INTO pawl.protected (tbl, guard, named) VALUES (protect.tbl, g.id, pawl._name_of(protect.tbl));
     INSERT INTO pawl.audit (guard, what, after) VALUES (g.name, 'protect', protect.tbl::text);
   END IF;
-  PERFORM set_config('pawl.following', 'on', true);
+  PERFORM pawl._follows(true);
   PERFORM pawl._note_key(g.id);
   SELECT * INTO g FROM pawl.guard o WHERE o.id = g.id;
   IF pawl._broken(g, protect.tbl) IS NOT NULL THEN
@@ -194,7 +198,7 @@ BEGIN
   END IF;
   PERFORM pawl._generate(g);
   PERFORM pawl._cover(protect.tbl);
-  PERFORM set_config('pawl.following', '', true);
+  PERFORM pawl._follows(false);
   IF g.mode IN ('canary', 'enforce') AND present IS NULL THEN PERFORM pawl._insist_on_no_obstacle(g); END IF;
   IF g.setting <> 'pawl.token.' || g.name THEN
     RAISE NOTICE 'pawl: programs pass a token of % by pawl.use(%, token), or by SET LOCAL % = token', g.name, quote_literal(pawl._resource(g, 'key')), g.setting
@@ -241,6 +245,6 @@ BEGIN
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.hold_%s(text, bigint)', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.touch_%s(regclass, text, bigint)', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.judge_%s(text, text[])', g.id);
-  FOREACH counter IN ARRAY ARRAY['fence', 'raiser', 'tightened', 'emergency', 'used', 'emergency_at', 'emergency_by'] LOOP EXECUTE format('DROP SEQUENCE pawl.%I', counter || '_' || g.id); END LOOP;
-  FOREACH counter IN ARRAY pawl._counters() LOOP EXECUTE format('DROP SEQUENCE pawl.%I', 'count_' || g.id || '_' || counter); END LOOP;
+  FOREACH counter IN ARRAY ARRAY['fence', 'raiser', 'tightened', 'emergency', 'used', 'emergency_at', 'emergency_by'] LOOP EXECUTE format('DROP SEQUENCE pawl.%I', concat(counter, '_', g.id)); END LOOP;
+  FOREACH counter IN ARRAY pawl._counters() LOOP EXECUTE format('DROP SEQUENCE pawl.%I', concat('count_', g.id, '_', counter)); END LOOP;
 END $$;

@@ -56,7 +56,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION pawl._set_mode(guard text, mode text, percent int, reason text, rehearse boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_column
 DECLARE
   g pawl.guard := pawl._guard(_set_mode.guard);

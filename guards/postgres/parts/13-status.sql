@@ -47,7 +47,7 @@ CREATE OR REPLACE VIEW pawl.status AS SELECT * FROM pawl._status() ORDER BY guar
 CREATE OR REPLACE FUNCTION pawl._library_loads() RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF pawl._has_library() OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^guard_[0-9]+$' AND p.prosrc ~ 'pawl\._c_') THEN
+  IF pawl._has_library() OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^guard_[0-9]+$' AND p.prosrc ~ 'pawl[.]_c_') THEN
     EXECUTE 'SELECT pawl._c_use('''', 0)';  -- Not a token: it does nothing.
   END IF;
   RETURN true;
@@ -74,13 +74,6 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     FROM pawl._displaced() d JOIN pawl.guard g ON g.id = d.guard_id
   UNION ALL
   SELECT DISTINCT 'error', g.name, f.object, f.problem, f.fix FROM pawl._faults() f JOIN pawl.guard g ON g.id = f.guard_id
-  UNION ALL
-  SELECT 'error', g.name, p.tbl::text, format('the key %s has no one spelling for equal values: a stale token may pass under another spelling', g.key),
-         format('SELECT pawl.unprotect(%L), then protect it by a key of another type', p.tbl)
-    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard
-    LEFT JOIN pg_attribute a ON a.attrelid = p.tbl AND a.attname = g.key AND NOT a.attisdropped
-   WHERE g.kind IN ('row', 'by') AND (g.key_type IS NULL OR a.attname IS NOT NULL AND pawl._key_type_of(a.atttypid, a.attcollation) IS NULL)
-     AND pawl._broken(g, p.tbl) IS NULL
   UNION ALL
   SELECT 'error', g.name, p.tbl::text, format('the keys %s are spelled otherwise than when it was protected: its type was %s and is %s', g.key, g.key_type, format_type(a.atttypid, -1)),
          'SELECT pawl.repair()'
@@ -144,7 +137,7 @@ $$;
 
 -- What keeps the guards from doing their work, and what to do about it. Empty: healthy. What was acknowledged is still shown.
 CREATE OR REPLACE FUNCTION pawl.problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
   SELECT CASE WHEN a.guard IS NULL THEN p.severity ELSE 'warning' END, p.guard, p.object,
          p.problem || CASE WHEN a.guard IS NULL THEN '' ELSE format(' (acknowledged by %s: %s)', a.login, a.reason) END, p.fix
     FROM pawl._problems() p LEFT JOIN pawl.guard g ON g.name = p.guard
@@ -154,7 +147,7 @@ $$;
 -- Puts missing triggers back, and those that a restore left in another state; guards follow their tables. Returns how many.
 -- From then on keys are spelled as they are now.
 CREATE OR REPLACE FUNCTION pawl.repair() RETURNS int
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 BEGIN
   RETURN pawl._repair(true);
 END $$;
@@ -164,15 +157,16 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   mended int;
 BEGIN
-  PERFORM set_config('pawl.following', 'on', true);
+  PERFORM pawl._follows(true);
   PERFORM pawl._follow_keys(ARRAY(SELECT p.tbl::oid FROM pawl.protected p));
   PERFORM pawl._note_key(g.id) FROM pawl.guard g
-    WHERE accept_keys OR NOT EXISTS (SELECT FROM pawl.key_part k WHERE k.guard = g.id AND k.home = pawl._home());
+    WHERE accept_keys OR NOT EXISTS (SELECT FROM pawl.key_part k WHERE k.guard = g.id AND k.home = pawl._home())
+                         AND NOT EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = g.id);
   PERFORM pawl._generate(g) FROM pawl.guard g WHERE g.kind = 'static'
     OR g.kind <> 'keyed' AND NOT EXISTS (SELECT FROM pawl.protected p WHERE p.guard = g.id AND pawl._broken(g, p.tbl) IS NOT NULL);
   PERFORM pawl._cover_detached();
   mended := pawl._follow('{}') + pawl._cover();
-  PERFORM set_config('pawl.following', '', true);
+  PERFORM pawl._follows(false);
   RETURN mended;
 END $$;
 
@@ -198,7 +192,7 @@ END $$;
 
 -- After a restore into another cluster: this is home now. Transaction ids noted in the old one mean nothing here.
 CREATE OR REPLACE FUNCTION pawl.adopt() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
   g pawl.guard;
 BEGIN
@@ -207,6 +201,9 @@ BEGIN
     PERFORM setval(g.tightened, pg_current_xact_id()::text::bigint);
   END LOOP;
   UPDATE pawl.installation SET cluster = (pg_control_system()).system_identifier;
+  PERFORM pawl._follows(true);
+  PERFORM pawl._note_key(o.id) FROM pawl.guard o WHERE NOT EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = o.id);
+  PERFORM pawl._follows(false);
   INSERT INTO pawl.audit (what, after) VALUES ('adopt', (pg_control_system()).system_identifier::text);
 END $$;
 
@@ -231,7 +228,7 @@ BEGIN
     because := because || 'no token has been seen yet: nobody writes with one'::text;
   END IF;
   because := because || ARRAY(
-    SELECT format('%s as %s ' || CASE s.fingerprint WHEN 'no right' THEN 'uses tokens and may not raise the fence' ELSE 'writes without a token' END || ': %s (last seen %s)',
+    SELECT format('%s as %s ' || CASE s.fingerprint WHEN 'no right' THEN 'uses tokens and may not raise the fence' WHEN 'no key' THEN 'writes rows whose key cannot be computed' ELSE 'writes without a token' END || ': %s (last seen %s)',
                   coalesce(nullif(s.application_name, ''), 'an unnamed program'), s.login, s.statement,
                   to_char(max(s.at), 'YYYY-MM-DD HH24:MI:SS'))
       FROM pawl.sightings s WHERE s.guard = g.name AND s.at >= g.mode_since

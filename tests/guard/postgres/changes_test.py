@@ -324,5 +324,143 @@ class Changes(OrdersCase):
         self.assertNoProblem()
 
 
+    def test_a_function_of_a_key_that_moves_away_is_refused(self):
+        self.cluster.psql(
+            """
+            CREATE SCHEMA tools; CREATE SCHEMA away;
+            CREATE FUNCTION tools.f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+            """,
+            self.db,
+        )
+        self.guard(by="tools.f(customer)")
+        for change in (
+            "ALTER FUNCTION tools.f RENAME TO g",
+            "ALTER ROUTINE tools.f SET SCHEMA away",
+            "ALTER SCHEMA tools RENAME TO gear",
+        ):
+            with self.subTest(change):
+                error = self.assertRefused("55000", self.sql, change)
+                self.assertIn("writes are not judged: ", error.diag.message_primary)
+                self.assertStale()
+
+    def test_a_key_whose_collation_calls_several_spellings_equal_is_refused(self):
+        self.sql("ALTER TABLE orders ADD who text NOT NULL DEFAULT 'a'")
+        self.sql(
+            "CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+        )
+        self.protect(by="who")
+        change = "ALTER TABLE orders ALTER who TYPE text COLLATE ci"
+        error = self.assertRefused("55000", self.sql, change)
+        self.assertIn("has no one spelling for equal values", error.diag.message_primary)
+
+    def test_a_view_that_takes_the_name_is_refused_unless_it_reads_a_guarded_table(self):
+        self.guard()
+        self.sql("CREATE TABLE orders_new (LIKE orders INCLUDING ALL)")
+        away = "ALTER TABLE orders RENAME TO orders_old"
+        elsewhere = "CREATE VIEW orders AS SELECT * FROM orders_new"
+        error = self.assertRefused("55000", self.one_transaction, away, elsewhere)
+        self.assertIn("it is a view or a foreign table", error.diag.message_primary)
+        error = self.assertRefused(
+            "55000",
+            self.one_transaction,
+            elsewhere.replace("orders AS", "other AS"),
+            away,
+            "ALTER VIEW other RENAME TO orders",
+        )
+        self.assertIn("it is a view or a foreign table", error.diag.message_primary)
+        self.one_transaction(away, elsewhere.replace("_new", "_old"))
+        self.assertStale()
+        self.assertNoProblem()
+        self.sql("SELECT pawl.set_mode('orders', 'observe')")
+        self.sql("CREATE OR REPLACE VIEW orders AS SELECT * FROM orders_new")
+        self.write("INSERT INTO orders VALUES (77)")
+        self.assertProblem("has lost its name to public.orders", "public.orders_old")
+
+    def test_an_unlogged_table_cannot_keep_the_fences_of_its_rows(self):
+        self.guard(key="id")
+        error = self.assertRefused("55000", self.sql, "ALTER TABLE orders SET UNLOGGED")
+        self.assertIn("is UNLOGGED", error.diag.message_primary)
+        self.sql("SELECT pawl.set_mode('orders', 'observe')")
+        self.sql("ALTER TABLE orders SET UNLOGGED")
+        self.assertProblem("is UNLOGGED")
+        self.sql("ALTER TABLE orders SET LOGGED")
+        self.assertNoProblem()
+
+    def test_a_trigger_that_does_not_fire_for_every_write_counts_as_missing(self):
+        put = "CREATE OR REPLACE TRIGGER {} ON orders {} EXECUTE FUNCTION pawl.guard_{}()"
+        before = "pawl_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE"
+        in_rows = "zzz_pawl_guard BEFORE INSERT OR DELETE OR UPDATE"
+        for how, trigger, each in (
+            ({}, before, "FOR EACH STATEMENT WHEN (current_user <> 'app')"),
+            ({}, "pawl_guard BEFORE INSERT OR UPDATE OR DELETE", "FOR EACH STATEMENT"),
+            ({"key": "id"}, in_rows + " OF id", "FOR EACH ROW"),
+        ):
+            with self.subTest(trigger=trigger, each=each):
+                self.guard(mode="observe", **how)
+                self.sql(put.format(trigger, each, self.value("SELECT id FROM pawl.guard")))
+                name = trigger.split()[0]
+                self.sql(f"ALTER TABLE orders ENABLE ALWAYS TRIGGER {name}")
+                self.assertProblem("is missing: writes are not judged")
+                self.assertEqual(self.value("SELECT pawl.repair()"), 1)
+                self.assertNoProblem()
+                self.sql("SELECT pawl.unprotect('orders')")
+                self.sql("SELECT pawl.drop_guard('orders')")
+
+    def test_a_setting_of_the_owner_does_not_hide_a_change(self):
+        self.guard(key="id")
+        db = self.connect(autocommit=True)
+        for value in ("on", "true", ""):
+            rows(db, f"SET pawl.following = '{value}'")
+            change = "ALTER TABLE orders DROP COLUMN pawl_token"
+            self.assertRefused("55000", rows, db, change)
+
+    def test_a_copy_of_a_database_notices_a_change_of_its_keys(self):
+        self.cluster.psql(
+            """
+            CREATE TYPE colour AS ENUM ('red', 'green');
+            CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+            CREATE FUNCTION g(int) RETURNS int IMMUTABLE RETURN f($1);
+            CREATE TABLE a AS SELECT 1 AS k, 'red'::colour AS paint, 'x' COLLATE "C" AS t, 1 AS n;
+            CREATE TABLE b AS TABLE a; CREATE TABLE c AS TABLE a; CREATE TABLE d AS TABLE a;
+            SELECT pawl.protect('a', by => 'k', mode => 'enforce'), pawl.advance('a:1', 34);
+            SELECT pawl.protect('b', by => 'paint', mode => 'enforce'), pawl.advance('b:red', 34);
+            SELECT pawl.protect('c', by => 'public.f(k)', mode => 'enforce'), pawl.advance('c:1', 34);
+            SELECT pawl.protect('d', by => 'public.g(k) || t', mode => 'enforce'), pawl.advance('d:1x', 34);
+            """,
+            self.db,
+        )
+        self.admin.close()
+        copied = f"{self.db}_copied"
+        self.cluster.psql(f"CREATE DATABASE {copied} TEMPLATE {self.db}")
+        restored = self.cluster.create_database(f"{self.db}_restored", guard=False)
+        dump = self.cluster.dir / f"{self.db}.dump"
+        self.cluster.tool("pg_dump", "-Fc", "-f", dump, self.db)
+        self.cluster.tool("pg_restore", "--exit-on-error", "-d", restored, dump)
+        for self.db in (copied, restored):
+            self.admin = self.connect(autocommit=True)
+            for adopted in (False, True):
+                if adopted:
+                    self.sql("SELECT pawl.adopt()")
+                self.assertNoProblem()
+                for table, change in (
+                    ("a", "ALTER TABLE a ALTER k TYPE text USING 'k' || k"),
+                    ("b", "ALTER TYPE colour RENAME VALUE 'red' TO 'rot'"),
+                    (
+                        "c",
+                        "CREATE OR REPLACE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE "
+                        "AS 'SELECT 2 * $1'",
+                    ),
+                    ("d", "ALTER TABLE d ALTER t TYPE varchar(1)"),
+                    ("d", "CREATE OR REPLACE FUNCTION g(int) RETURNS int IMMUTABLE RETURN 7"),
+                ):
+                    with self.subTest(db=self.db, adopted=adopted, change=change):
+                        self.assertRefused("55000", self.sql, change)
+                        write = f"UPDATE {table} SET n = 2"
+                        setting = f"pawl.token.{table}"
+                        self.assertRefused("PW002", self.carrying, 33, write, setting=setting)
+            self.sql("ALTER TABLE a RENAME k TO kk")  # Adopted, it is followed again.
+            self.assertNoProblem()
+
+
 if __name__ == "__main__":
     postgres.main()

@@ -185,6 +185,35 @@ class Rows(OrdersCase):
         self.sql("ALTER TABLE orders DROP CONSTRAINT orders_pkey", on=self.admin)
         self.assertRefused("PW002", self.carrying, 34, "INSERT INTO orders (id) VALUES (1)")
 
+    def test_rows_with_one_key_raise_one_fence(self):
+        for place, change in (
+            ("more_orders", "CREATE TABLE more_orders () INHERITS (orders)"),
+            ("orders", "ALTER TABLE orders DROP CONSTRAINT orders_pkey CASCADE"),
+        ):
+            with self.subTest(change):
+                self.sql(change, on=self.admin)
+                first = self.fence("orders:1") or 40
+                insert = f"INSERT INTO {place} (id, n) VALUES (1, 5)"
+                self.carrying(first + 1, insert)
+                self.carrying(first + 3, f"UPDATE {place} SET n = 6 WHERE id = 1 AND n = 5")
+                other = "UPDATE ONLY orders SET n = 7 WHERE id = 1 AND n < 5"
+                for token in (first, first + 1, first + 2):
+                    self.assertRefused("PW002", self.carrying, token, other)
+                self.assertRefused("PW002", self.under, first + 2, other, resource="orders:1")
+
+    def test_a_writer_of_one_row_waits_for_one_of_the_same_key(self):
+        self.carrying(34, self.touch())
+        self.sql("ALTER TABLE orders DROP CONSTRAINT orders_pkey", on=self.admin)
+        self.carrying(34, "INSERT INTO orders (id, n) VALUES (1, 50)")
+        new, old = self.connect(), self.connect()
+        rows(new, "SET LOCAL pawl.token.orders = 35")
+        rows(new, "UPDATE orders SET n = 51 WHERE n = 50")
+        rows(old, "SET LOCAL pawl.token.orders = 34")
+        later = Later(self.admin, old, rows, "UPDATE orders SET n = 7 WHERE id = 1 AND n < 50")
+        self.assertTrue(later.waits())
+        new.commit()
+        self.assertRefused("PW002", later.result)
+
     def test_a_row_that_comes_back_without_its_token_is_fenced(self):
         # As the hint for changes of a table says: unprotect, change, protect in one transaction.
         self.carrying(35, "DELETE FROM orders WHERE id = 1", "INSERT INTO orders VALUES (1)")

@@ -132,6 +132,48 @@ class Spellings(OrdersCase):
         self.assertEqual(warning[0], "warning")
         self.assertIn("is not followed", warning[3])
 
+    def test_a_key_that_is_another_one_for_each_writer_is_refused_by_protect(self):
+        for key, why in (
+            ("current_user", "the time or the session"),
+            ("current_date", "the time or the session"),
+            ("now()", "now()"),
+            ("random()::text", "random()"),
+            ("gen_random_uuid()", "gen_random_uuid()"),
+            ("pg_backend_pid()", "pg_backend_pid()"),
+            ("n || current_setting('a.b', true)", "current_setting(text,boolean)"),
+            ("(SELECT 1)", "more than the row"),
+            ("max(n)", "more than the row"),
+            ("xmin::text", "a system column"),
+        ):
+            with self.subTest(key):
+                error = self.assertRefused(
+                    "0A000", self.sql, "SELECT pawl.protect('orders', by => %s)", key
+                )
+                self.assertIn(why, error.diag.message_primary)
+        for key in ("orders.customer", "public.orders.customer", "(orders.*)::text"):
+            with self.subTest(key):  # A trigger has other names for the rows.
+                self.assertRefused(
+                    "42P01", self.sql, "SELECT pawl.protect('orders', by => %s)", key
+                )
+        for key in ("n % 3", "lower('X' || n)", "date_trunc('day', to_timestamp(n))::date"):
+            self.protect(by=key)
+            self.sql("SELECT pawl.unprotect('orders')")
+            self.sql("SELECT pawl.drop_guard('orders')")
+
+    def test_a_key_of_an_enum_is_one_under_quote_all_identifiers(self):
+        self.sql("CREATE TYPE colour AS ENUM ('red', 'green')")
+        self.make("colour", key="id")
+        self.carrying(34, "INSERT INTO acc VALUES ('red')", setting="pawl.token.acc")
+        db = self.connect(autocommit=True)
+        rows(db, "SET quote_all_identifiers = on")
+        rows(db, "BEGIN")
+        rows(db, "SELECT pawl.use('acc:red', 34)")
+        rows(db, "UPDATE acc SET n = 1")
+        rows(db, "COMMIT")
+        rows(db, "ALTER TABLE acc ADD more int")
+        self.assertEqual(rows(db, "SELECT * FROM pawl.problems()"), [])
+
+
 
 class Reach(OrdersCase):
     """A row is fenced when advance() says so."""

@@ -181,5 +181,55 @@ class Observe(OrdersCase):
             self.fail("sightings of last month are still there")
 
 
+    def test_no_setting_of_a_session_fails_its_writes(self):
+        self.cluster.psql(TABLES.format(name="seen"), self.db)
+        self.cluster.psql(GUARDS.format(name="seen"), self.db)
+        for setting in ("standard_conforming_strings = off", "quote_all_identifiers = on"):
+            with self.subTest(setting):
+                db = self.connect(autocommit=True)
+                rows(db, f"SET {setting}")
+                for table in ("table", "row", "by"):
+                    rows(db, f"UPDATE seen_{table} SET n = n + 1 WHERE id = 7 /* \"x, 1\" */")
+                    rows(db, f"DELETE FROM seen_{table} WHERE id = 8")
+                    rows(db, f"INSERT INTO seen_{table} VALUES (8)")
+
+    def test_no_cast_of_the_database_fails_its_writes(self):
+        # Databases of long ago have such casts: without them PostgreSQL 8.3 refused old programs.
+        self.cluster.psql(TABLES.format(name="seen"), self.db)
+        self.cluster.psql(GUARDS.format(name="seen"), self.db)
+        for type_ in ("int", "bigint"):
+            self.sql(f"CREATE CAST ({type_} AS text) WITH INOUT AS IMPLICIT")
+        for mode in ("observe", "shadow", "enforce"):
+            db = self.connect(autocommit=True)
+            for table, resource in (("table", ""), ("row", ":7"), ("by", ":2")):
+                with self.subTest(mode=mode, table=table):
+                    self.sql("SELECT pawl.set_mode(%s, %s)", f"seen_{table}", mode)
+                    write = f"UPDATE seen_{table} SET n = n + 1 WHERE id = 7"
+                    if mode != "enforce":
+                        rows(db, write)
+                    rows(db, "SELECT pawl.advance(%s, 34)", f"seen_{table}{resource}")
+                    rows(db, "BEGIN")
+                    rows(db, "SELECT pawl.use(%s, 34)", f"seen_{table}{resource}")
+                    rows(db, write)
+                    rows(db, "COMMIT")
+        self.sql("ALTER TABLE seen_by ADD more int")
+        self.assertEqual(self.problems(), [])
+        self.assertRefused(
+            "PW002", rows, self.connect(), "SELECT pawl.use('seen_table', 33)"
+        )
+
+    def test_a_row_whose_key_cannot_be_computed_is_written_all_the_same(self):
+        self.protect(mode="observe", require_token=False, by="10 / n")
+        for mode in ("observe", "shadow"):
+            self.sql("SELECT pawl.set_mode('orders', %s)", mode)
+            self.write("INSERT INTO orders (id, n) VALUES (%d, 0)" % (70 + len(mode)))
+            self.write("UPDATE orders SET n = 0 WHERE id = 1")
+            ready, because = self.sql("SELECT * FROM pawl.readiness('orders')")[0]
+            self.assertFalse(ready)
+            self.assertIn("writes rows whose key cannot be computed: division", str(because))
+        self.sql("SELECT pawl.set_mode('orders', 'enforce')")
+        self.assertRefused("22012", self.write, "UPDATE orders SET n = 0 WHERE id = 2")
+
+
 if __name__ == "__main__":
     postgres.main()
