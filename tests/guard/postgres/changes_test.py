@@ -346,7 +346,8 @@ class Changes(OrdersCase):
     def test_a_key_whose_collation_calls_several_spellings_equal_is_refused(self):
         self.sql("ALTER TABLE orders ADD who text NOT NULL DEFAULT 'a'")
         self.sql(
-            "CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+            "CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', "
+            "deterministic = false)"
         )
         self.protect(by="who")
         change = "ALTER TABLE orders ALTER who TYPE text COLLATE ci"
@@ -424,8 +425,10 @@ class Changes(OrdersCase):
             CREATE TABLE b AS TABLE a; CREATE TABLE c AS TABLE a; CREATE TABLE d AS TABLE a;
             SELECT pawl.protect('a', by => 'k', mode => 'enforce'), pawl.advance('a:1', 34);
             SELECT pawl.protect('b', by => 'paint', mode => 'enforce'), pawl.advance('b:red', 34);
-            SELECT pawl.protect('c', by => 'public.f(k)', mode => 'enforce'), pawl.advance('c:1', 34);
-            SELECT pawl.protect('d', by => 'public.g(k) || t', mode => 'enforce'), pawl.advance('d:1x', 34);
+            SELECT pawl.protect('c', by => 'public.f(k)', mode => 'enforce');
+            SELECT pawl.advance('c:1', 34);
+            SELECT pawl.protect('d', by => 'public.g(k) || t', mode => 'enforce');
+            SELECT pawl.advance('d:1x', 34);
             """,
             self.db,
         )

@@ -214,9 +214,8 @@ class Observe(OrdersCase):
                     rows(db, "COMMIT")
         self.sql("ALTER TABLE seen_by ADD more int")
         self.assertEqual(self.problems(), [])
-        self.assertRefused(
-            "PW002", rows, self.connect(), "SELECT pawl.use('seen_table', 33)"
-        )
+        stale = "SELECT pawl.use('seen_table', 33)"
+        self.assertRefused("PW002", rows, self.connect(), stale)
 
     def test_a_row_whose_key_cannot_be_computed_is_written_all_the_same(self):
         self.protect(mode="observe", require_token=False, by="10 / n")
