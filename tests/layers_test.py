@@ -42,7 +42,8 @@ ALLOWED = {
     "guard": "base client guard_contract",
     "conformance": "base client guard guard_contract",
     "drill": "base client conformance guard guard_contract wire",
-    "cli": "auth base client conformance drill guard guard_contract tls wire",
+    "gate": "base guard_contract http net server store tls",
+    "cli": "auth base client conformance drill gate guard guard_contract server store tls wire",
 }
 ALLOWED = {folder: set(below.split()) for folder, below in ALLOWED.items()}
 
@@ -53,6 +54,7 @@ IMPURE_FILES = {
     "wire": "",
     "server": "engine_mailbox listener loop loop_tls service_clock",
     "etcd": "driver",
+    "gate": "mark_writer proxy",
     "client": "boot_clock callback_thread connector detached_thread driver listener lookup "
     "loss_notifier "
     "poll_connection repeated_acquire socket",
