@@ -243,7 +243,9 @@ void Verb::hide() {
 
 void Verb::run(std::function<int(Console&)> action) {
   const bool talks = app_.get_option_no_throw("--addr") != nullptr;
-  app_.callback([this_line = &line_, action = std::move(action), talks] {
+  app_.callback([this_line = &line_, app = &app_, action = std::move(action), talks] {
+    // `pawl gate status` is not `pawl gate`.
+    if (!app->get_subcommands().empty()) return;
     this_line->action_ = action;
     this_line->talks_ = talks ? Talks::kToPawld : Talks::kToNobody;
   });

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   pawl::cli::add_status(line);
   pawl::cli::add_auth(line);
   pawl::cli::add_guard(line);
+  pawl::cli::add_gate(line);
   pawl::cli::add_drill(line);
   pawl::cli::add_drill_worker(line);
   pawl::cli::add_demo(line);

@@ -101,7 +101,8 @@ std::string page(const CLI::App& verb, const std::string& date) {
       fmt::format(".Dd {}\n.Dt PAWL-{} 1\n.Os Pawl\n.Sh NAME\n.Nm pawl-{}\n.Nd {}\n", date,
                   upper(verb.get_name()), verb.get_name(), escaped(verb.get_description()));
   out += ".Sh SYNOPSIS\n";
-  if (nested.empty()) out += synopsis(verb);
+  // A group has --help only; `pawl gate` is a verb with verbs.
+  if (nested.empty() || verb.get_options().size() > 1) out += synopsis(verb);
   for (const CLI::App* inner : nested) out += synopsis(*inner);
   out += ".Sh DESCRIPTION\n" + items(verb);
   for (const CLI::App* inner : nested) {

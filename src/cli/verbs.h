@@ -22,6 +22,7 @@ void add_backup(CommandLine& line);
 void add_status(CommandLine& line);
 void add_auth(CommandLine& line);
 void add_guard(CommandLine& line);
+void add_gate(CommandLine& line);
 void add_drill(CommandLine& line);
 void add_drill_worker(CommandLine& line);
 void add_demo(CommandLine& line);
