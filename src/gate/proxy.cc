@@ -229,11 +229,11 @@ std::optional<Problem> Proxy::plan_fenced(ClientConnection& client, std::string_
         .detail = fmt::format("{} matches no --resource of the gate; nothing was forwarded", path)};
   }
   if (token.value == 0) {
-    ++counts_.decisions[std::string(to_text(Verdict::kMissing))];
     if (settings_.mode != GuardMode::kEnforce || settings_.allow_missing) {
-      ++counts_.let_through;
+      count(Verdict::kMissing);
       return std::nullopt;
     }
+    ++counts_.decisions[std::string(pawl::to_text(Verdict::kMissing))];
     log_.warning(fmt::format("{}: refused {} from {}: no token", *resource, client.head().method,
                              client.peer()),
                  {{"event", "refused"},
@@ -377,8 +377,7 @@ void Proxy::act(NamedFence& fence, const Action& action) {
   const Plan& plan = plans_.at(client.id());
   switch (action.type) {
     case Action::Type::kForward:
-      ++counts_.decisions[std::string(pawl::to_text(action.verdict))];
-      if (action.verdict != Verdict::kAdmitted) ++counts_.let_through;
+      count(settings_.mode == GuardMode::kObserve ? Verdict::kAdmitted : action.verdict);
       return start_forward(client);
     case Action::Type::kRefuse: {
       const Problem problem = refusal(client, plan, action.verdict, action.max);
@@ -402,6 +401,12 @@ void Proxy::act(NamedFence& fence, const Action& action) {
     case Action::Type::kWriteMark:
       return;
   }
+}
+
+// Of what is forwarded.
+void Proxy::count(Verdict verdict) {
+  ++counts_.decisions[std::string(pawl::to_text(verdict))];
+  if (verdict != Verdict::kAdmitted) ++counts_.let_through;
 }
 
 void Proxy::on_time() {

@@ -93,6 +93,7 @@ class Proxy final : public ClientHandler, public ForwardHandler {
   // --- Fences ------------------------------------------------------------------------------------
   void act(NamedFence& fence);
   void act(NamedFence& fence, const Action& action);
+  void count(Verdict verdict);
   void on_time();
   void on_marks_written();
 

@@ -7,7 +7,7 @@
 namespace pawl::gate {
 namespace {
 
-Error wrong(std::string detail) {
+Error unusable(std::string detail) {
   return {Code::kInvalid, std::move(detail)};
 }
 
@@ -27,11 +27,11 @@ bool is_unreserved(int c) {
 
 Result<void> check_encoding(std::string_view path, std::size_t at) {
   if (at + 2 >= path.size() || !is_hex(path[at + 1]) || !is_hex(path[at + 2]))
-    return wrong("a % is not followed by two digits 0-9, A-F");
+    return unusable("a % is not followed by two digits 0-9, A-F");
   const int c = hex_value(path[at + 1]) * 16 + hex_value(path[at + 2]);
   if (is_unreserved(c) || c == '/' || c == '\\' || c == ';' || c < 0x20 || c == 0x7f)
-    return wrong(fmt::format("{} may stand for itself or for {:?}", path.substr(at, 3),
-                             std::string(1, static_cast<char>(c))));
+    return unusable(fmt::format("{} may stand for itself or for {:?}", path.substr(at, 3),
+                                std::string(1, static_cast<char>(c))));
   return {};
 }
 
@@ -51,7 +51,7 @@ std::vector<std::string_view> segments_of(std::string_view path) {
 Result<ResourcePattern> ResourcePattern::parse(std::string_view text) {
   constexpr std::string_view kPath = "path:";
   const auto invalid = [&](std::string_view why) {
-    return wrong(
+    return unusable(
         fmt::format("\"{}\" is not a resource: {}; write e.g. path:/accounts/{{id}}", text, why));
   };
   if (!text.starts_with(kPath) || !text.substr(kPath.size()).starts_with('/'))
@@ -83,21 +83,21 @@ std::optional<std::string> ResourcePattern::match(std::string_view path) const {
 
 Result<std::string> canonical_path(std::string_view target) {
   const std::string_view path = target.substr(0, target.find('?'));
-  if (path.empty() || path.front() != '/') return wrong("it does not begin with /");
+  if (path.empty() || path.front() != '/') return unusable("it does not begin with /");
   if (path.size() > limits::kGatePathMax)
-    return wrong(fmt::format("it is longer than {} bytes", limits::kGatePathMax));
+    return unusable(fmt::format("it is longer than {} bytes", limits::kGatePathMax));
   for (std::size_t i = 0; i < path.size(); ++i) {
     if (path[i] == '\\' || path[i] == ';')
-      return wrong(fmt::format("it has a {}", path[i] == ';' ? "semicolon" : "backslash"));
+      return unusable(fmt::format("it has a {}", path[i] == ';' ? "semicolon" : "backslash"));
     if (path[i] != '%') continue;
     if (const auto right = check_encoding(path, i); !right) return right.error();
   }
   if (path == "/") return std::string(path);
   for (const std::string_view segment : segments_of(path)) {
     if (segment.empty() || segment == "." || segment == "..")
-      return wrong("a segment is empty, . or ..");
+      return unusable("a segment is empty, . or ..");
   }
-  if (path.back() == '/') return wrong("it ends with /");
+  if (path.back() == '/') return unusable("it ends with /");
   return std::string(path);
 }
 
