@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gate/limits.h"
 
 namespace pawl::gate {
