@@ -52,7 +52,8 @@ class World {
   struct Upstream {
     Token token;
     State state = State::kRunning;
-    bool awaited = true;  // the gate would hear of an answer
+    bool awaited = true;     // the gate would hear of an answer
+    bool timed_out = false;  // but has given up waiting
   };
   struct Arrived {
     Token token;
@@ -95,9 +96,11 @@ class World {
   }
 
   void rarely() {
-    switch (random_.below(4)) {
+    switch (random_.below(5)) {
       case 0:
         return crash();
+      case 4:
+        return settle_what_is_over();
       case 1:
         return reset_upstream();
       case 2:
@@ -203,6 +206,7 @@ class World {
       return act();
     }
     fence_->timed_out(request);
+    each->second.timed_out = true;
     if (random_.below(2) == 0) return;  // Its answer may still come.
     fence_->lost(request);
     orphan(each);
@@ -236,6 +240,14 @@ class World {
     }
     upstream_.clear();
     for (const RequestId request : broken) fence_->lost(request);
+    fence_->settle(now_, actions_);
+    act();
+  }
+
+  // The operator waits until nothing runs that the gate does not know of. What it knows of goes on.
+  void settle_what_is_over() {
+    std::erase_if(upstream_,
+                  [](const auto& each) { return !each.second.awaited || each.second.timed_out; });
     fence_->settle(now_, actions_);
     act();
   }
