@@ -9,7 +9,7 @@ import socket
 import subprocess
 import unittest
 
-from pawltest import harness
+from pawltest import harness, tls_files
 from pawltest.gate import PAWL, Gate, Upstream
 from pawltest.harness import PATIENCE, wait_until
 from pawltest.process import free_port
@@ -250,6 +250,16 @@ class FailureTest(GateCase):
         self.assertPasses(self.gate.post(34))
         self.assertEqual(self.upstream.tokens(), [34])
 
+    def test_a_client_that_leaves_in_a_long_body_leaves_an_unknown_outcome(self):
+        link = self.gate.raw(
+            b"POST /accounts/7 HTTP/1.1\r\nHost: a\r\nX-Fencing-Token: 33\r\n"
+            b"Content-Length: 1000000\r\n\r\n" + b"x" * 200000
+        )
+        self.wait_for(in_flight=1)
+        link.close()
+        self.wait_for(unknown=1, in_flight=0)
+        self.assertProblem(self.gate.post(34), 503, "fence_draining")
+
     def test_a_client_that_leaves_after_its_request_is_still_counted(self):
         link = self.gate.raw(
             b"POST /accounts/7 HTTP/1.1\r\nHost: a\r\nX-Fencing-Token: 33\r\nX-Hold: a\r\n"
@@ -309,6 +319,29 @@ class LateAnswerTest(GateCase):
         self.upstream.release("a")
         self.assertPasses(greater())
         self.assertEqual(self.upstream.tokens(), [33, 34])
+
+
+class TlsTest(GateCase):
+    def setUp(self):
+        directory = harness.scratch("gate-tls")
+        self.addCleanup(shutil.rmtree, directory)
+        self.authority = tls_files.Authority(directory, "authority")
+        self.upstream = Upstream(self, tls=self.authority.sign("service", hosts=tls_files.LOCAL))
+        self.url = f"https://127.0.0.1:{self.upstream.port}"
+
+    def test_an_https_service_gets_the_writes(self):
+        gate = Gate(self, self.url, "--upstream-ca", self.authority.cert)
+        answer = gate.post(33, body=b"y" * 300000)
+        self.assertPasses(answer)
+        self.assertEqual(answer.data, b"y" * 300000)
+
+    def test_a_service_with_another_certificate_gets_nothing(self):
+        gate = Gate(self, self.url)  # Only the authorities of the system are trusted.
+        answer = gate.post(33)
+        self.assertProblem(answer, 502, "upstream_unreachable")
+        self.assertIn("certificate", answer.problem["detail"])
+        self.assertEqual(self.upstream.effects, [])
+        self.assertEqual(gate.fence()["unknown"], 0)
 
 
 class ModeTest(GateCase):

@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 
@@ -23,7 +24,8 @@ class Upstream:
     with the header X-Hold: NAME takes effect when release(NAME) was called; one with X-Drop ends
     its connection without an answer, X-Chunked is answered in chunks, X-Raw with those bytes."""
 
-    def __init__(self, case, port=0):
+    def __init__(self, case, port=0, tls=None):
+        """`tls`: files of tls_files, for HTTPS."""
         self.effects = []  # (method, path, token, body)
         self.held = set()
         self._released = {}
@@ -50,6 +52,12 @@ class Upstream:
 
         self.server = Server(("127.0.0.1", port), Handler)
         self.port = self.server.server_address[1]
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(tls.cert, tls.key)
+            self.server.socket = context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False
+            )
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
         case.addCleanup(self.close)
 
