@@ -3,10 +3,13 @@
 the clients, the service and the gate itself go through (hard case 53)."""
 
 import http.client
+import itertools
 import json
+import random
 import shutil
 import socket
 import subprocess
+import threading
 import unittest
 
 from pawltest import harness, tls_files
@@ -443,6 +446,55 @@ class TransportTest(GateCase):
         self.assertEqual(slow[0].recv(100), b"")
         for link in slow:
             link.close()
+
+
+class TortureTest(GateCase):
+    options = ("--drain-wait", "200ms")
+    WRITERS, ROUNDS, WRITES = 6, 4, 25
+
+    def test_no_effect_goes_back_among_careless_clients_and_a_killed_gate(self):
+        self.last_token = itertools.count(1)
+        for seed in range(self.ROUNDS):
+            writers = [
+                threading.Thread(target=self.write, args=(random.Random(f"{seed} {i}"),))
+                for i in range(self.WRITERS)
+            ]
+            for writer in writers:
+                writer.start()
+            for writer in writers:
+                writer.join(PATIENCE)
+            self.gate.kill()
+            self.gate = self.start(*self.options, state=self.gate.dir)
+            self.upstream.wait_until_idle()
+            for fence in self.gate.status()["resources"]:
+                self.gate.settle(fence["resource"])
+        for account in ("/accounts/0", "/accounts/1"):
+            tokens = [token for _, path, token, _ in self.upstream.effects if path == account]
+            self.assertEqual(tokens, sorted(tokens))
+            self.assertTrue(tokens)
+
+    def write(self, chance):
+        """Writes under a token of its own, in one of the ways in which clients are careless."""
+        token = next(self.last_token)
+        for i in range(self.WRITES):
+            if chance.random() < 0.2:
+                token = next(self.last_token)
+            path = f"/accounts/{chance.randrange(2)}"
+            way = chance.random()
+            try:
+                # What is dropped stops greater tokens, so not at the beginning.
+                if way < 0.7 or (way < 0.8 and i < self.WRITES / 2):
+                    body = b"x" * chance.choice((1, 1000, 100000))
+                    self.gate.post(token, path, body, X_Delay_Ms=chance.choice("0059"))
+                elif way < 0.8:
+                    self.gate.post(token, path, X_Drop="1")
+                else:
+                    length = 5 if way < 0.9 else 50  # All of it, or a part.
+                    head = f"POST {path} HTTP/1.1\r\nHost: a\r\nX-Fencing-Token: {token}\r\n"
+                    link = self.gate.raw(f"{head}Content-Length: {length}\r\n\r\nhello".encode())
+                    link.close()
+            except (OSError, http.client.HTTPException):
+                pass  # It is refused while its body is still being sent.
 
 
 if __name__ == "__main__":

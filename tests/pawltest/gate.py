@@ -11,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 
 from pawltest import harness
 from pawltest.harness import PATIENCE, wait_until
@@ -20,14 +21,16 @@ PAWL = os.environ.get("PAWL", "")
 
 
 class Upstream:
-    """A service that knows nothing of tokens. It notes each write when it takes effect. A request
-    with the header X-Hold: NAME takes effect when release(NAME) was called; one with X-Drop ends
-    its connection without an answer, X-Chunked is answered in chunks, X-Raw with those bytes."""
+    """A service that knows nothing of tokens. It notes each write when it takes effect. Headers of
+    a request say how: X-Hold: NAME waits for release(NAME), X-Delay-Ms waits, X-Drop ends the
+    connection without an effect or an answer, X-Chunked answers in chunks, X-Raw with those
+    bytes."""
 
     def __init__(self, case, port=0, tls=None):
         """`tls`: files of tls_files, for HTTPS."""
         self.effects = []  # (method, path, token, body)
         self.held = set()
+        self.running = 0  # connections that were accepted and are not over
         self._released = {}
         self._lock = threading.Lock()
         upstream = self
@@ -46,6 +49,14 @@ class Upstream:
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
             request_queue_size = 256
+
+            def process_request(self, request, client_address):
+                upstream.count_running(+1)
+                super().process_request(request, client_address)
+
+            def process_request_thread(self, request, client_address):
+                super().process_request_thread(request, client_address)
+                upstream.count_running(-1)
 
             def handle_error(self, *_):
                 pass
@@ -89,11 +100,25 @@ class Upstream:
         handler.rfile.readline()
         return body
 
+    def wait_until_idle(self):
+        """Until nothing that was sent so far can have an effect any more."""
+        # Connections are accepted in order, so those before this one are counted by then.
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        with contextlib.closing(connection):
+            connection.request("GET", "/idle", headers={"Connection": "close"})
+            connection.getresponse().read()
+        wait_until(lambda: self.running == 0, "nothing runs upstream")
+
+    def count_running(self, change):
+        with self._lock:
+            self.running += change
+
     def serve(self, handler):
         body = self.body_of(handler)
         if name := handler.headers.get("X-Hold"):
             self.held.add(name)
             self._event(name).wait()
+        time.sleep(int(handler.headers.get("X-Delay-Ms") or 0) / 1000)
         if handler.headers.get("X-Drop"):
             handler.close_connection = True
             return
