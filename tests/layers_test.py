@@ -54,7 +54,7 @@ IMPURE_FILES = {
     "wire": "",
     "server": "engine_mailbox listener loop loop_tls service_clock",
     "etcd": "driver",
-    "gate": "client_connection mark_writer poller proxy serve",
+    "gate": "client_socket mark_writer poller proxy serve",
     "client": "boot_clock callback_thread connector detached_thread driver listener lookup "
     "loss_notifier "
     "poll_connection repeated_acquire socket",

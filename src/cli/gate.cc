@@ -109,6 +109,8 @@ void add_serve(CommandLine& line) {
                         Talks::kToNobody);
   verb.text("--listen", "ADDR", options.listen, "where clients connect: host:port");
   verb.text("--upstream", "URL", options.upstream, "the service: http://host:port or https://…");
+  verb.text("--tls-cert", "FILE", options.tls.cert, "serve HTTPS with this certificate");
+  verb.text("--tls-key", "FILE", options.tls.key, "the key of --tls-cert");
   verb.texts("--resource", "PATTERN", options.resources,
              "what has a fence of its own: path:/accounts/{id} (may be repeated)");
   verb.text("--state", "DIR", options.state, "where the gate keeps its marks; one gate each");

@@ -1,9 +1,7 @@
 #include "gate/client_connection.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
 
-#include <cerrno>
 #include <chrono>
 
 #include "base/assert.h"
@@ -52,7 +50,7 @@ std::string_view reason_of(int status) {
 
 }  // namespace
 
-ClientConnection::ClientConnection(Id id, UniqueFd socket, std::string peer, Door door,
+ClientConnection::ClientConnection(Id id, ClientSocket socket, std::string peer, Door door,
                                    Poller& poller, ClientHandler& handler)
     : id_(id),
       socket_(std::move(socket)),
@@ -94,20 +92,22 @@ void ClientConnection::on_events(std::uint32_t events) {
 }
 
 void ClientConnection::receive() {
-  char buffer[16 * 1024];
-  const ssize_t got = ::recv(socket_.get(), buffer, sizeof buffer, 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return close();
-  last_progress_ = poller_.now();
-  const auto count = static_cast<std::size_t>(got);
+  const bool was_empty = in_.empty();
+  const std::size_t before = in_.size();
+  const bool open = socket_.receive(in_);
+  const std::size_t count = in_.size() - before;
+  if (count > 0) {
+    last_progress_ = poller_.now();
+    if (state_ == State::kHead && was_empty) phase_began_ = poller_.now();
+  }
   if (state_ == State::kLingering) {
+    in_.clear();
     lingered_ += count;
-    if (lingered_ > kLingerBytes) close();
+    if (!open || lingered_ > kLingerBytes) close();
     return;
   }
-  if (state_ == State::kHead && in_.empty()) phase_began_ = poller_.now();
-  in_.append(buffer, count);
-  process();
+  if (count > 0) process();
+  if (!open) close();
 }
 
 void ClientConnection::process() {
@@ -239,20 +239,15 @@ void ClientConnection::end() {
 }
 
 void ClientConnection::flush() {
-  while (!out_.empty()) {
-    const ssize_t sent = ::send(socket_.get(), out_.data(), out_.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) break;
-    if (sent < 0) return close();
-    last_progress_ = poller_.now();
-    const bool was_full = is_full();
-    out_.erase(0, static_cast<std::size_t>(sent));
-    if (was_full && !is_full() && state_ == State::kHandled && !ended_) handler_.on_room(*this);
-    if (state_ == State::kClosed) return;
-  }
+  const bool was_full = is_full();
+  const std::size_t before = out_.size();
+  if (!socket_.send(out_)) return close();
+  if (out_.size() != before) last_progress_ = poller_.now();
+  if (was_full && !is_full() && state_ == State::kHandled && !ended_) handler_.on_room(*this);
+  if (state_ == State::kClosed) return;
   if (out_.empty() && is_last_answer() && state_ != State::kLingering && state_ != State::kClosed) {
     // Closing while the client still sends would destroy the answer on its way.
-    ::shutdown(socket_.get(), SHUT_WR);
+    socket_.end_sending();
     state_ = State::kLingering;
     phase_began_ = poller_.now();
     in_.clear();
@@ -279,6 +274,7 @@ bool ClientConnection::wants_input() const {
 
 std::optional<Instant> ClientConnection::deadline() const {
   if (!out_.empty()) return last_progress_ + limits::kGateBodyTime;
+  if (socket_.is_in_handshake()) return phase_began_ + limits::kGateHeadTime;
   switch (state_) {
     case State::kHead:
       return phase_began_ + (in_.empty() ? limits::kGateIdleMax : limits::kGateHeadTime);
@@ -298,9 +294,9 @@ std::optional<Instant> ClientConnection::deadline() const {
 void ClientConnection::update() {
   std::uint32_t events = 0;
   if (wants_input()) events |= EPOLLIN;
-  if (!out_.empty()) events |= EPOLLOUT;
+  if ((!out_.empty() && !socket_.is_in_handshake()) || socket_.has_output()) events |= EPOLLOUT;
   if (state_ == State::kHandled && !silent_ && body_.done()) events |= EPOLLRDHUP;
-  poller_.set_events(key_, socket_.get(), events);
+  poller_.set_events(key_, socket_.fd(), events);
   poller_.set_deadline(key_, deadline());
 }
 
@@ -317,7 +313,7 @@ void ClientConnection::close() {
   state_ = State::kClosed;
   poller_.set_events(key_, -1, 0);
   poller_.set_deadline(key_, std::nullopt);
-  socket_.reset();
+  socket_.close();
   handler_.on_closed(*this);
 }
 

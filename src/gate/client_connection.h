@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "gate/client_socket.h"
 #include "gate/http1.h"
 #include "gate/poller.h"
 #include "http/message.h"
@@ -47,7 +47,7 @@ class ClientConnection final : public Watched {
   // Where it came in.
   enum class Door : std::uint8_t { kPublic, kAdmin, kLocalAdmin };
 
-  ClientConnection(Id id, UniqueFd socket, std::string peer, Door door, Poller& poller,
+  ClientConnection(Id id, ClientSocket socket, std::string peer, Door door, Poller& poller,
                    ClientHandler& handler);
   ~ClientConnection() override;
 
@@ -101,7 +101,7 @@ class ClientConnection final : public Watched {
   void close();
 
   const Id id_;
-  UniqueFd socket_;
+  ClientSocket socket_;
   const std::string peer_;
   const Door door_;
   Poller& poller_;

@@ -157,8 +157,9 @@ void Proxy::accept(int listener, ClientConnection::Door door) {
     const auto id = ++last_id_;
     std::string peer =
         door == ClientConnection::Door::kLocalAdmin ? "local" : server::peer_of(socket.get());
-    clients_[id] = std::make_unique<ClientConnection>(id, std::move(socket), std::move(peer), door,
-                                                      poller_, *this);
+    const auto tls = door == ClientConnection::Door::kPublic ? settings_.tls : nullptr;
+    clients_[id] = std::make_unique<ClientConnection>(id, ClientSocket(std::move(socket), tls),
+                                                      std::move(peer), door, poller_, *this);
   }
 }
 

@@ -36,6 +36,7 @@ struct ProxySettings {
   std::size_t resources_max = 0;
   std::size_t connections_max = 0;
   Forward::Settings upstream;
+  std::shared_ptr<const tls::ServerContext> tls;  // for clients; nullptr: plain
 };
 
 // Counted since the start, for metrics.

@@ -94,6 +94,11 @@ Result<ProxySettings> settings_of(const GateOptions& options) {
   settings.fence.waiting_max = limits::kGateWaitingMax;
   settings.resources_max = limits::kGateResourcesMax;
   settings.connections_max = connections_max();
+  if (options.tls.configured()) {
+    auto tls = tls::ServerContext::load(options.tls);
+    if (!tls) return tls.error();
+    settings.tls = std::move(*tls);
+  }
   auto endpoints = find_upstream(options);
   if (!endpoints) return endpoints.error();
   settings.upstream = {std::move(*endpoints), options.upstream_timeout};

@@ -10,11 +10,13 @@
 #include "base/types.h"
 #include "pawl/guard.h"
 #include "pawl/result.h"
+#include "tls/context.h"
 
 namespace pawl::gate {
 
 struct GateOptions {
   std::string listen;                  // "127.0.0.1:8080"
+  tls::ServerFiles tls;                // for clients; not configured: plain
   std::string admin;                   // the same, for /metrics; empty: none
   std::string upstream;                // "http://127.0.0.1:9000", "https://…"
   std::string upstream_ca;             // who signs its certificate; empty: whom the system trusts

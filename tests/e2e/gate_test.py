@@ -338,6 +338,19 @@ class TlsTest(GateCase):
         self.assertPasses(answer)
         self.assertEqual(answer.data, b"y" * 300000)
 
+    def test_clients_may_speak_https(self):
+        files = self.authority.sign("gate", hosts=tls_files.LOCAL)
+        own = ("--tls-cert", files.cert, "--tls-key", files.key)
+        gate = Gate(self, self.url, "--upstream-ca", self.authority.cert, *own)
+        gate.tls = tls_files.trusting(self.authority)
+        answer = gate.post(34, body=b"y" * 3000000, X_Chunked="1")
+        self.assertPasses(answer)
+        self.assertEqual(answer.data, b"y" * 3000000)
+        self.assertProblem(gate.post(33), 412, "stale_token")
+        gate.tls = None
+        with self.assertRaises((OSError, http.client.HTTPException)):
+            gate.post(34)
+
     def test_a_service_with_another_certificate_gets_nothing(self):
         gate = Gate(self, self.url)  # Only the authorities of the system are trusted.
         answer = gate.post(33)

@@ -160,6 +160,7 @@ class Gate:
             self.process = subprocess.Popen(
                 dies_with_parent(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
+        self.tls = None  # set by a test: how its clients connect
         case.addCleanup(self.kill)
         ready = wait_until(lambda: self.events("ready"), "the gate is ready or has ended")
         self.port = int(ready[0]["address"].rpartition(":")[2])
@@ -183,9 +184,16 @@ class Gate:
         self.process.terminate()
         return self.process.wait(timeout=PATIENCE)
 
+    def connect(self):
+        if not self.tls:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self.port, timeout=PATIENCE, context=self.tls
+        )
+
     def send(self, method, path, token=None, body=None, **headers):
         """One request; the answer with its body read, and `problem` if it is one."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = self.connect()
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         if token is not None:
             headers["X-Fencing-Token"] = str(token)
