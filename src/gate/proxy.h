@@ -98,7 +98,7 @@ class Proxy final : public ClientHandler, public ForwardHandler {
   void on_time();
   void on_marks_written();
 
-  // --- Forwards ----------------------------------------------------------------------------------
+  // --- Forwards (proxy_forwards.cc) ----------------------------------------------------------------
   void start_forward(ClientConnection& client);
   void pump_body(ClientConnection& client, Forward& forward);
   void detach(Forward& forward);

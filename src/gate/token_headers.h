@@ -1,0 +1,26 @@
+// The headers that carry tokens.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/types.h"
+#include "http/message.h"
+
+namespace pawl::gate {
+
+inline constexpr std::string_view kTokenHeader = "X-Fencing-Token";
+inline constexpr std::string_view kMaxHeader = "X-Fencing-Max";
+
+inline http::Header max_header(Token max) {
+  return {std::string(kMaxHeader), fmt::format("{}", max.value)};
+}
+
+// Whether a method changes nothing.
+inline bool is_read(std::string_view method) {
+  return method == "GET" || method == "HEAD" || method == "OPTIONS";
+}
+
+}  // namespace pawl::gate
