@@ -57,7 +57,7 @@ class ClientConnection final : public Watched {
   // Whether it is between two requests.
   [[nodiscard]] bool is_idle() const { return state_ == State::kHead && in_.empty(); }
 
-  // --- The request -------------------------------------------------------------------------------
+  // --- The request --------------------------------------------------------------------------
   [[nodiscard]] const RequestHead& head() const { return head_; }
   // What has arrived of its body and was not taken.
   [[nodiscard]] std::string take_body();
@@ -65,7 +65,7 @@ class ClientConnection final : public Watched {
   [[nodiscard]] bool body_done() const { return body_.done(); }
   [[nodiscard]] bool is_handled() const { return state_ == State::kHandled; }
 
-  // --- The answer: respond(); or begin(), send() and end() -----------------------------------------
+  // --- The answer: respond(); or begin(), send() and end() -----------------------------------
   void respond(const http::Response& response);
   void respond(const http::Problem& problem) { respond(to_response(problem)); }
   void begin(int status, std::string_view reason, Headers headers, Framing body);

@@ -10,8 +10,8 @@
 // the last one counts. Resources are canonical paths, so they have no spaces.
 //
 // A last line that is not complete (it has no newline, or sectors of it are zero) was being written
-// when the power failed, and is dropped: nobody relied on it. Any other line that is wrong is damage:
-// the gate refuses to start, because without its marks it might forward an old token.
+// when the power failed, and is dropped: nobody relied on it. Any other line that is wrong is
+// damage: the gate refuses to start, because without its marks it might forward an old token.
 //
 // One process at a time: the directory is locked.
 #pragma once

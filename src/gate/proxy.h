@@ -75,7 +75,7 @@ class Proxy final : public ClientHandler, public ForwardHandler {
     Forward* forward = nullptr;
   };
 
-  // --- Clients -----------------------------------------------------------------------------------
+  // --- Clients ------------------------------------------------------------------------------
   void accept(int listener, ClientConnection::Door door);
   bool make_room();
   std::optional<http::Problem> on_head(ClientConnection& client) override;
@@ -91,14 +91,14 @@ class Proxy final : public ClientHandler, public ForwardHandler {
   http::Problem refusal(ClientConnection& client, const Plan& plan, Verdict verdict, Token max);
   http::Problem draining(const Plan& plan);
 
-  // --- Fences ------------------------------------------------------------------------------------
+  // --- Fences -------------------------------------------------------------------------------
   void act(NamedFence& fence);
   void act(NamedFence& fence, const Action& action);
   void count(Verdict verdict);
   void on_time();
   void on_marks_written();
 
-  // --- Forwards (proxy_forwards.cc) ----------------------------------------------------------------
+  // --- Forwards (proxy_forwards.cc) ----------------------------------------------------------
   void start_forward(ClientConnection& client);
   void pump_body(ClientConnection& client, Forward& forward);
   void detach(Forward& forward);
@@ -108,7 +108,7 @@ class Proxy final : public ClientHandler, public ForwardHandler {
   void on_late(Forward& forward) override;
   void on_end(Forward& forward, Outcome outcome, const std::string& why) override;
 
-  // --- Administration (proxy_admin.cc) -------------------------------------------------------------
+  // --- Administration (proxy_admin.cc) -------------------------------------------------------
   http::Response administer(const ClientConnection& client);
   http::Response settle(const std::string& body);
   [[nodiscard]] std::string status_json();
