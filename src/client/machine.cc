@@ -168,6 +168,7 @@ void Machine::disconnected(std::string_view why, Instant now) {
   if (link_ != Link::kClosing) last_error_ = why;  // Else we closed it and know the reason better.
   link_ = Link::kDown;
   overdue_ = false;
+  leaving_.clear();
   in_flight_.clear();
   output_.clear();
   unread_.clear();
@@ -240,7 +241,7 @@ void Machine::on_value(const wire::Value& value, Instant now) {
   overdue_ = false;
   if (call == kHello) return on_hello_reply(value);
   const auto found = flows_.find(call);
-  if (found == flows_.end()) return;  // A probe, or the call was finished.
+  if (found == flows_.end()) return leave_when_answered();  // A probe, or the call was finished.
   Flow& flow = *found->second;
   flow.on_value(value, now);
   if (flow.state() != Flow::State::kPaused && !std::exchange(served_, true)) {
@@ -249,6 +250,7 @@ void Machine::on_value(const wire::Value& value, Instant now) {
     nodes_.on_served();
   }
   collect_results(call, flow);
+  leave_when_answered();
 }
 
 void Machine::on_push(const wire::Value& push, Instant now) {
@@ -315,7 +317,7 @@ void Machine::wake(Flow& flow, Instant now) {
 }
 
 void Machine::send_ready(Instant now) {
-  if (link_ != Link::kReady) return;
+  if (link_ != Link::kReady || !leaving_.empty()) return;
   std::vector<CallId> ready(ready_.begin(), ready_.end());
   ready_.clear();
   if (ready.size() > 1) {
@@ -345,9 +347,17 @@ void Machine::collect_results(CallId call, Flow& flow) {
 // The flow hangs up after a reply that meant "later".
 void Machine::on_put_off(const std::string& reply) {
   if (link_ == Link::kClosing || link_ == Link::kDown) return;
-  if (reply.starts_with(wire::to_text(wire::ErrorCode::kReadOnly)))
-    standby_ = wire::active_in(reply).resp;
-  drop_connection(peer_ + ": " + reply);
+  const std::string why = peer_ + ": " + reply;
+  if (!reply.starts_with(wire::to_text(wire::ErrorCode::kReadOnly))) return drop_connection(why);
+  standby_ = wire::active_in(reply).resp;
+  // What was sent behind it is answered as well, and its answer says whether it was executed: the
+  // standby may have become active in between.
+  leaving_ = why;
+  leave_when_answered();
+}
+
+void Machine::leave_when_answered() {
+  if (!leaving_.empty() && in_flight_.empty()) drop_connection(leaving_);
 }
 
 // pawld delays its answer to a wrong secret on purpose. Until the credentials have been accepted

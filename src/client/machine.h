@@ -157,6 +157,7 @@ class Machine {
   void drop_connection(std::string why);
   [[nodiscard]] Nodes::Next choose_node();
   void on_put_off(const std::string& reply);
+  void leave_when_answered();
   template <class Visit>
   void for_each_flow(Visit visit);
   void wake(Flow& flow, Instant now);
@@ -184,6 +185,7 @@ class Machine {
   bool round_is_over_ = false;
   bool served_ = false;                 // a call was answered on this connection
   std::optional<std::string> standby_;  // READONLY was answered: the active one, or empty
+  std::string leaving_;                 // why the connection is dropped once all is answered
   bool reached_ = false;
   std::deque<Sent> in_flight_;  // in order of reply
   Instant last_received_{};     // when something was last received

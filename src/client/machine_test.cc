@@ -299,6 +299,28 @@ TEST_F(MachineTest, CommandThatMustNotBeRepeatedIsSentAgainWhenAStandbyRefusedIt
   EXPECT_TRUE(outcome<wire::Value>(call));
 }
 
+// It has executed neither of them; it says so of the second one as well.
+TEST_F(MachineTest, CommandsSentTogetherToAStandbyAreAllSentAgain) {
+  std::vector<CallId> calls;
+  for (const char* token : {"7", "8"}) {
+    calls.push_back(machine.command(
+        {.words = {"RAISE", token}, .repeat = CommandCall::Repeat::kForbidden, .give_up = now + 1h},
+        now));
+  }
+  connect();
+  EXPECT_THAT(sent(), testing::SizeIs(2));
+  receive("-READONLY active=db2:7295\r\n");
+  EXPECT_FALSE(machine.wants_close()) << "the second answer is still to come";
+  receive("-READONLY active=db2:7295\r\n");
+  EXPECT_TRUE(machine.wants_close());
+  machine.disconnected("closed", now);
+  EXPECT_FALSE(complete()) << "what was not executed is not reported as unknown";
+  connect();
+  EXPECT_THAT(sent(), testing::ElementsAre("RAISE 7", "RAISE 8"));
+  receive(":7\r\n:8\r\n");
+  EXPECT_THAT(machine.take_completions(), testing::SizeIs(2));
+}
+
 TEST_F(MachineTest, ErrorLinesMapToCodes) {
   const std::pair<const char*, Code> cases[] = {
       {"-ERR TTL must be 100 to 600000\r\n", Code::kInvalid},
