@@ -45,7 +45,7 @@ The routes are also an OpenAPI 3.1 document: `GET /v1/openapi.json`.
 - Web pages are kept out: `Host` must be a loopback name or one of `http.hosts` in the configuration (except for `/healthz` and `/readyz`, which probes ask by address), and `Origin`, when a browser sends it, must be pawld itself.
   Nothing answers a preflight.
 
-Over HTTP there is no MRENEW (renew each lease), CANCEL (close the connection that waits), ASYNC, RAISE or BACKUP: use [the protocol](protocol.md), or `pawl raise` and `pawl backup`.
+Over HTTP there is no MRENEW (renew each lease), CANCEL (close the connection that waits), ASYNC, RAISE, BACKUP or HANDOVER: use [the protocol](protocol.md), or `pawl raise`, `pawl backup` and `pawl handover`.
 
 ## Words
 

@@ -140,6 +140,7 @@ constexpr std::string_view kShapes = R"json({
       "per_user": {"type": "integer", "description": "what each user may have"}}}},
     "cluster": {"type": "object", "description": "with --store etcd: which pawld run, and how etcd is", "properties": {
       "name": {"type": "string"},
+      "health": {"type": "string", "description": "of etcd: how many endpoints answer, and which one leads"},
       "nodes": {"type": "array", "items": {"type": "object", "properties": {
         "address": {"type": "string"}, "role": {"enum": ["active", "standby", "silent"]},
         "pid": {"type": "integer"}, "self": {"type": "boolean"}}}},

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   pawl::cli::add_break(line);
   pawl::cli::add_raise(line);
   pawl::cli::add_backup(line);
+  pawl::cli::add_handover(line);
   pawl::cli::add_status(line);
   pawl::cli::add_auth(line);
   pawl::cli::add_guard(line);

@@ -1,8 +1,9 @@
-// pawl break, pawl raise, pawl backup: what operators do.
+// pawl break, pawl raise, pawl backup, pawl handover: what operators do.
 #include <fmt/format.h>
 
 #include <chrono>
 #include <memory>
+#include <thread>
 
 #include "base/text.h"
 #include "cli/command_line.h"
@@ -123,6 +124,57 @@ int backup(Console& console, const BackupArguments& options) {
   return console.data(text) ? kExitOk : kExitOutput;
 }
 
+// --- handover ------------------------------------------------------------------------------------
+
+constexpr std::chrono::milliseconds kLookEvery{50};
+
+struct HandoverArguments {
+  Millis timeout = std::chrono::seconds(30);
+};
+
+int report_handover(Console& console, const std::string& from, const wire::Value& status,
+                    Millis took) {
+  const std::string active = text_of(status, "active");
+  if (console.json()) {
+    Json json;
+    json.object().key("from").string(from).key("active").string(active);
+    json.key("epoch").number(integer_of(status, "epoch").value_or(0));
+    json.key("took_ms").number(took.count()).end();
+    if (!console.data(json)) return kExitOutput;
+  } else if (!console.data(fmt::format("handed over: {} is active, epoch {}, after {} ms\n", active,
+                                       text_of(status, "epoch"), took.count()))) {
+    return kExitOutput;
+  }
+  if (active != from) return kExitOk;
+  console.note("pawl: nobody else took the role, so the same pawld has it again");
+  return kExitNothingDone;
+}
+
+// The old active one, or whichever answers, knows the new one as soon as it has written to etcd.
+int hand_over(Console& console, const HandoverArguments& options) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto since = [&] {
+    return std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - began);
+  };
+  const auto reply = console.ask({"HANDOVER"}, client::CommandCall::Repeat::kForbidden);
+  if (!reply) return console.fail(reply.error());
+  const auto epoch = integer_of(*reply, "epoch").value_or(0);
+  const std::string from = text_of(*reply, "active");
+  console.progress("waiting for another pawld to take over …");
+  while (since() < options.timeout) {
+    const auto status = console.ask({"STATUS"});
+    if (!status) return console.fail(status.error());
+    if (integer_of(*status, "epoch").value_or(0) > epoch && !text_of(*status, "active").empty())
+      return report_handover(console, from, *status, since());
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  return console.fail(
+      {Code::kUnavailable,
+       fmt::format("{} gives its role away, but no pawld has taken it within {} ms; look at `pawl "
+                   "status` of each of them, and at etcd",
+                   from, options.timeout.count())});
+}
+
 }  // namespace
 
 void add_break(CommandLine& line) {
@@ -170,6 +222,22 @@ void add_backup(CommandLine& line) {
       "  pawld restore --from /var/backups/pawl/2026-11-16T031700Z --data /var/lib/pawl\n"
       "It needs the role backup or admin. The package contains a timer: pawl-backup.timer.");
   verb.run([options](Console& console) { return backup(console, *options); });
+}
+
+void add_handover(CommandLine& line) {
+  auto options = std::make_shared<HandoverArguments>();
+  Verb verb = line.verb(
+      "handover", "give the role of the active pawld to one that stands by, before maintenance",
+      Talks::kToPawld);
+  verb.duration("--timeout", options->timeout, "how long to wait until another one is active");
+  verb.examples(
+      "  pawl handover                           then stop, upgrade and start the old one\n"
+      "  pawl handover --json | jq -r .active    the one that serves now\n"
+      "Leases stay, and clients follow by themselves. It needs the role admin. Stopping the "
+      "active\n"
+      "pawld (SIGTERM, systemctl stop) does the same.\n"
+      "Exits with 1 when nobody else took the role, 69 when nobody stands by, or none has it yet.");
+  verb.run([options](Console& console) { return hand_over(console, *options); });
 }
 
 }  // namespace pawl::cli

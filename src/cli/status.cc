@@ -32,6 +32,7 @@ std::string describe_limits(const wire::Value& limits) {
 // Which pawld run, and how etcd is.
 std::string describe_cluster(const wire::Value& cluster) {
   std::string out = fmt::format("{:<18} {}\n", "cluster:", text_of(cluster, "name"));
+  out += fmt::format("{:<18} {}\n", "etcd:", text_of(cluster, "health"));
   for (const wire::Value& node : items_of(cluster, "nodes")) {
     out += fmt::format("  pawld {:<24} {}, pid {}{}\n", text_of(node, "address"),
                        text_of(node, "role"), text_of(node, "pid"),

@@ -19,6 +19,7 @@ void add_ask(CommandLine& line);
 void add_break(CommandLine& line);
 void add_raise(CommandLine& line);
 void add_backup(CommandLine& line);
+void add_handover(CommandLine& line);
 void add_status(CommandLine& line);
 void add_auth(CommandLine& line);
 void add_guard(CommandLine& line);

@@ -60,6 +60,8 @@ class Changes {
   [[nodiscard]] bool full() const {
     return batch_.bytes().size() > full_at_.bytes || batch_.operations() > full_at_.operations;
   }
+  // Whether the open batch has nothing.
+  [[nodiscard]] bool empty() const { return batch_.empty(); }
   // The batch that is being filled.
   [[nodiscard]] BatchId open_batch() const { return BatchId{taken_.value + 1}; }
   // The newest batch that holds any change, taken or not; 0 when all is durable.

@@ -111,6 +111,8 @@ class Core {
   // The batch has no room for another input that changes something: take it first. Renewals, reads
   // and cancels need none.
   [[nodiscard]] bool batch_full() const { return changes_.full(); }
+  // Whether take_batch() would return nothing.
+  [[nodiscard]] bool batch_empty() const { return changes_.empty(); }
   // What a read must wait for: the id of the newest batch that holds any change, taken or not; 0
   // when all is durable.
   [[nodiscard]] BatchId last_batch() const { return changes_.last_batch(); }

@@ -197,7 +197,11 @@ class Daemon {
     store::etcd_log::EtcdStore& store = *store_.etcd();
     store.set_address(advertised(at), advertised_http_port(at));
     if (const auto attached = loop_.attach(store); !attached) return refuse(attached.error());
-    loop_.on_stop({.begin = [&store] { store.leave(); },
+    loop_.on_stop({.begin =
+                       [&] {
+                         store.leave();
+                         engine.hand_over();
+                       },
                    .done = [&store] { return store.has_left(); },
                    .limit = config_.etcd.role_ttl});
     engine.stand_by();

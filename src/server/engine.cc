@@ -44,8 +44,9 @@ Engine::Engine(EngineSettings settings, EngineParts parts)
       backups_(store_, connections_, log_, telemetry_),
       commits_(store_, core_, clock_, observers_, service_log_, telemetry_, log_,
                std::move(parts.on_fatal)),
-      services_{settings_,  load_,  clock_,       store_,   parts.random, log_,       core_,
-                telemetry_, stats_, connections_, replies_, access_,      observers_, backups_},
+      services_{settings_, load_,   clock_,     store_,   parts.random,
+                log_,      core_,   telemetry_, stats_,   connections_,
+                replies_,  access_, observers_, backups_, handover_},
       commands_(services_) {}
 
 Engine::~Engine() = default;
@@ -79,6 +80,18 @@ void Engine::stand_by(store::Active active) {
   std::construct_at(&core_, settings_.core);
   load_ = {.loading = true, .loaded = {}, .standby = true, .active = std::move(active)};
   events_pending_ = false;
+  handover_.done();
+}
+
+void Engine::hand_over() {
+  if (load_.loading) return store_.hand_over();  // It may be about to become active.
+  handover_.order();
+}
+
+void Engine::continue_handover() {
+  if (!handover_.draining() || commits_.any_in_flight() || !core_.batch_empty()) return;
+  handover_.told_store();
+  store_.hand_over();
 }
 
 void Engine::follow_role() {
@@ -87,9 +100,14 @@ void Engine::follow_role() {
   if (auto active = commits_.take_deposed()) {
     if (!load_.standby) {
       ++telemetry_.role_changes;
-      log_.warning(fmt::format("another pawld is active{}{}: this one stands by",
-                               active->address.empty() ? "" : ": ", active->resp()),
-                   {{"event", "deposed"}, {"active", active->resp()}, {"epoch", active->epoch}});
+      const bool given = handover_.under_way() && active->address.empty();
+      log_.write_with(given ? LogLevel::kInfo : LogLevel::kWarning,
+                      given ? std::string("the role is given away: this pawld stands by")
+                            : fmt::format("another pawld is active{}{}: this one stands by",
+                                          active->address.empty() ? "" : ": ", active->resp()),
+                      {{"event", given ? "handed_over" : "deposed"},
+                       {"active", active->resp()},
+                       {"epoch", active->epoch}});
     }
     stand_by(std::move(*active));
   }
@@ -164,6 +182,7 @@ void Engine::dismiss(Session& session) {
 }
 
 Nanos Engine::patience() const {
+  if (handover_.under_way()) return kWakeEvery;  // The store wakes the driver.
   if (events_pending_) return Nanos(0);
   // Nothing more fits until the store, which wakes the driver, has taken the batch.
   if (core_.batch_full() && !store_.ready()) return kWakeEvery;
@@ -197,7 +216,7 @@ void Engine::run_turn() {
   if (!PAWL_MUTANT(hangups_after_requests)) apply_hangups();
   backups_.collect_finished(now_.tick);
   end_auth_delays();
-  serve_ready();
+  if (!handover_.under_way()) serve_ready();
   close_displaced();
   close_late();
   if (PAWL_MUTANT(hangups_after_requests)) apply_hangups();
@@ -205,7 +224,7 @@ void Engine::run_turn() {
   if (!load_.loading) {
     service_log_.check_room(store_, clock_.uptime());
     check_damage();
-    core_.tick(now_);
+    if (!handover_.under_way()) core_.tick(now_);
     replies_.route();
     if (PAWL_MUTANT(answer_before_sync)) flush();
     clock_is_fresh = commits_.submit();
@@ -214,6 +233,7 @@ void Engine::run_turn() {
   }
   if (PAWL_MUTANT(clock_before_sockets)) now_ = read_clock();
   flush();
+  continue_handover();
   connections_.erase_closed_sessions();
   if (!stats_.any()) return;
   if (!clock_is_fresh) (void)read_clock();

@@ -36,6 +36,7 @@
 #include "server/commits.h"
 #include "server/connections.h"
 #include "server/engine_settings.h"
+#include "server/handover.h"
 #include "server/network.h"
 #include "server/observers.h"
 #include "server/reply_router.h"
@@ -81,6 +82,10 @@ class Engine final {
   // is forgotten, and every connection that waits, observes or has unsent replies is closed, because
   // what it was to be told may no longer be true.
   void stand_by(store::Active active = {});
+
+  // Where several pawld share the store: finishes what was served, gives the role to another one,
+  // and stands by (handover.h). Nothing while it stands by already.
+  void hand_over();
 
   // --- From the driver, between turns ------------------------------------------------------------
   // A new connection. `user`: the driver knows by other means (a client certificate) which user
@@ -150,6 +155,8 @@ class Engine final {
   // Loads, or stands by, as a shared store says.
   void follow_role();
   void take_over();
+  // Tells the store to give the role away, once nothing is under way any more.
+  void continue_handover();
   void apply_hangups();
   void end_auth_delays();
   void serve_ready();
@@ -205,6 +212,7 @@ class Engine final {
   ReplyRouter replies_;
   Observers observers_;
   Backups backups_;
+  Handover handover_;
   Commits commits_;
   Services services_;
   Commands commands_;

@@ -29,6 +29,7 @@ constexpr std::array kRows{
                   "BREAK other TOKEN 9999 REASON why"},
     PermissionRow{"RAISE", Access::kAdmin, "RAISE 50 REASON why", kWholeStore},
     PermissionRow{"BACKUP", Access::kBackup, "BACKUP /nonexistent/copy", kWholeStore},
+    PermissionRow{"HANDOVER", Access::kAdmin, "HANDOVER", kWholeStore},
     PermissionRow{"STATUS", Access::kUser, "STATUS"},
     PermissionRow{"HELLO", Access::kNone, "HELLO 3"},
     PermissionRow{"AUTH", Access::kNone, "AUTH boss secret-of-boss"},

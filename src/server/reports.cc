@@ -62,10 +62,27 @@ void write_full(wire::ReplyWriter& reply, std::string_view name, const core::Ref
                           refused.use, advice, refused.per_user ? "_per_user" : ""));
 }
 
+// In a sentence, by what each endpoint said last.
+std::string etcd_health(const std::vector<store::ClusterView::Endpoint>& endpoints) {
+  std::size_t usable = 0;
+  std::string_view leader;
+  for (const store::ClusterView::Endpoint& endpoint : endpoints) {
+    if (!endpoint.usable) continue;
+    ++usable;
+    if (endpoint.leader) leader = endpoint.name;
+  }
+  const std::string count = fmt::format("{} of {} endpoints answer", usable, endpoints.size());
+  if (2 * usable <= endpoints.size())
+    return count + ": without a majority nothing is granted; start etcd, or mend the network";
+  return leader.empty() ? count + ", and none of them leads"
+                        : fmt::format("{}, {} leads", count, leader);
+}
+
 void write_cluster(wire::ReplyWriter& reply, const store::ClusterView& cluster) {
   reply.bulk("cluster");
-  reply.map(3);
+  reply.map(4);
   reply.field("name", cluster.name);
+  reply.field("health", etcd_health(cluster.endpoints));
   reply.bulk("nodes");
   reply.array(cluster.nodes.size());
   for (const store::ClusterView::Node& node : cluster.nodes) {

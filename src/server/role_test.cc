@@ -94,7 +94,7 @@ class DeposedTest : public EngineTest {
  protected:
   static constexpr std::string_view kElsewhere = "-READONLY active=db2:7295\r\n";
   void depose() {
-    store.depose({.address = "db2:7295", .epoch = 4});
+    store.depose({.address = "db2:7295", .epoch = 4, .incarnation = Incarnation{7}});
     turn();
   }
   void elect() {
@@ -153,6 +153,8 @@ TEST_F(DeposedTest, StatusTellsRoleAndEpoch) {
   EXPECT_NE(standby.find("standby"), std::string::npos) << standby;
   EXPECT_NE(standby.find("$5\r\nepoch\r\n:4\r\n"), std::string::npos) << standby;
   EXPECT_NE(standby.find("db2:7295"), std::string::npos) << standby;
+  EXPECT_NE(standby.find("\r\n0000000000000007\r\n"), std::string::npos)
+      << "the incarnation is that of the store: " << standby;
   elect();
   const std::string active = client.ask("STATUS");
   EXPECT_EQ(active.find("standby"), std::string::npos) << active;
@@ -171,6 +173,69 @@ TEST_F(DeposedTest, AnElectedPawldServesWhatWasStoredWithFullTtls) {
   EXPECT_EQ(client.ask("ACQUIRE a TTL 1000"), "*-1\r\n") << "a TTL begins in full at a takeover";
   EXPECT_EQ(client.ask("RENEW " + lease), ":1000\r\n");
   EXPECT_GT(token_in(client.ask("ACQUIRE b TTL 1000")), token_in(grant));
+}
+
+class HandoverTest : public DeposedTest {
+ protected:
+  void SetUp() override {
+    DeposedTest::SetUp();
+    list_nodes("standby");
+  }
+  void list_nodes(const std::string& other_role) {
+    store.set_cluster({.name = "test",
+                       .nodes = {{.address = "db1:7295", .role = "active", .is_self = true},
+                                 {.address = "db2:7295", .role = other_role}}});
+  }
+};
+
+TEST_F(HandoverTest, WhatWasAskedBeforeIsFinishedAndAnswered) {
+  Client client = connect(), boss = connect3();
+  store.limit_batches({});
+  store.hold();
+  client.say("ACQUIRE a TTL 60000");
+  turn();  // This batch is under way,
+  Client next = connect();
+  next.say("ACQUIRE b TTL 60000");
+  turn();  // and this one is not submitted yet.
+  EXPECT_NE(boss.ask("HANDOVER").find("epoch"), std::string::npos);
+  EXPECT_EQ(client.ask("PING"), "") << "nothing more is served";
+  store.release();
+  for (int i = 0; i < 3; ++i) turn();
+  EXPECT_FALSE(lease_in(client.take()).empty());
+  EXPECT_FALSE(lease_in(next.take()).empty());
+  EXPECT_TRUE(engine().standing_by());
+  EXPECT_FALSE(client.closed()) << "nothing is owed to it";
+  elect();
+  EXPECT_EQ(client.ask("ACQUIRE b TTL 1000"), "*-1\r\n") << "the next one knows both grants";
+}
+
+TEST_F(HandoverTest, WhatIsAskedMeanwhileIsSentToTheOtherOne) {
+  Client boss = connect(), late = connect();
+  store.hold();
+  late.say("ACQUIRE a TTL 60000");
+  turn();
+  boss.ask("HANDOVER");
+  boss.say("ACQUIRE c TTL 60000");
+  turn();
+  EXPECT_EQ(boss.take(), "");
+  store.release();
+  for (int i = 0; i < 3; ++i) turn();
+  EXPECT_TRUE(boss.take().starts_with("-READONLY"));
+}
+
+TEST_F(HandoverTest, WithoutAStandbyTheRoleStays) {
+  Client boss = connect();
+  list_nodes("silent");
+  EXPECT_TRUE(boss.ask("HANDOVER").starts_with("-BUSY standby:"));
+  turn();
+  EXPECT_FALSE(engine().standing_by());
+  EXPECT_EQ(boss.ask("PING"), "+PONG\r\n");
+}
+
+TEST_F(HandoverTest, AStandbyNamesTheActiveOne) {
+  Client boss = connect();
+  depose();
+  EXPECT_EQ(boss.ask("HANDOVER"), kElsewhere);
 }
 
 TEST_F(DeposedTest, EventNumbersGrowOverTakeovers) {

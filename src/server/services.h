@@ -8,6 +8,7 @@
 #include "server/backups.h"
 #include "server/connections.h"
 #include "server/engine_settings.h"
+#include "server/handover.h"
 #include "server/observers.h"
 #include "server/reply_router.h"
 #include "server/reports.h"
@@ -43,6 +44,7 @@ struct Services {
   AccessControl& access;
   Observers& observers;
   Backups& backups;
+  Handover& handover;
 
   // Whether locks are granted, and if not, why.
   [[nodiscard]] ServiceState state(Now now) const;

@@ -36,6 +36,8 @@ class MemoryStore final : public Store {
   [[nodiscard]] bool is_shared() const override { return true; }  // A test may say so.
   [[nodiscard]] bool is_active() const override { return !deposed_by_.has_value(); }
   [[nodiscard]] Nanos may_answer_until() const override { return may_answer_until_; }
+  [[nodiscard]] std::optional<ClusterView> cluster() const override { return cluster_; }
+  void hand_over() override { depose({}); }
   [[nodiscard]] std::string_view kind() const override { return "memory"; }
 
   // Holds back every batch submitted from now on; each release_next() completes the oldest, which
@@ -60,6 +62,8 @@ class MemoryStore final : public Store {
   // says so. Until elect().
   void depose(Active by);
   void elect();
+  // What cluster() says from now on.
+  void set_cluster(ClusterView cluster) { cluster_ = std::move(cluster); }
   // Batches may hold so much; one is under way at a time.
   void limit_batches(BatchLimits limits) {
     limits_ = limits;
@@ -98,6 +102,7 @@ class MemoryStore final : public Store {
   std::optional<Space> space_;
   Nanos may_answer_until_ = Nanos::max();
   std::optional<Active> deposed_by_;
+  std::optional<ClusterView> cluster_;
   bool deposed_reported_ = false;
   std::uint64_t epoch_ = 0;
   BatchLimits limits_;

@@ -61,6 +61,7 @@ struct Active {
   // Where clients reach it, "host:port" or "host:port/HTTP port"; empty while that is not known.
   std::string address;
   std::uint64_t epoch = 0;
+  Incarnation incarnation = {};  // Of the store; 0 while that is not known.
 
   // Its "host:port".
   [[nodiscard]] std::string_view resp() const {
@@ -195,6 +196,9 @@ class Store {
   // batch that is confirmed moves this on. The store wakes its waker then. For ever where no other
   // process can take the store.
   [[nodiscard]] virtual Nanos may_answer_until() const { return Nanos::max(); }
+  // Gives the role to whoever takes it first. Call it while nothing is under way; no submit() may
+  // follow, and Sink::deposed() does, once the store has confirmed.
+  virtual void hand_over() {}
   // Nothing of a store that is not shared.
   [[nodiscard]] virtual std::optional<ClusterView> cluster() const { return std::nullopt; }
 

@@ -54,8 +54,8 @@ class ClusterPawld(Pawld):
 
 
 class PawldCluster:
-    def __init__(self, pawlds=2, etcds=1, role_ttl_ms=2000, more=""):
-        self.etcd = Cluster(etcds)
+    def __init__(self, pawlds=2, etcds=1, role_ttl_ms=2000, more="", etcd=None):
+        self.etcd = etcd or Cluster(etcds)
         self.pawlds = [ClusterPawld(self.etcd, role_ttl_ms, more) for _ in range(pawlds)]
 
     def __enter__(self):

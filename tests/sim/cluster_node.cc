@@ -100,7 +100,7 @@ void ClusterNode::cut_off(bool cut) {
 void ClusterNode::resign() {
   if (!active() || paused_) return;
   world_.note([&] { return fmt::format("pawld {} resigns", number_); });
-  store_->resign();
+  engine_->hand_over();
   turn_soon();
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/version.h"
@@ -112,6 +113,42 @@ Served back_up(Command& command, std::string_view directory) {
   return Served::kOk;
 }
 
+// --- HANDOVER ------------------------------------------------------------------------------------
+
+// Answered before it is done: once the role is given away nothing may be said about it.
+Served hand_over(Command& command, NoArguments) {
+  if (const Refusal refusal = AccessControl::check_whole_store(command.session, kHandover.name))
+    return command.error(*refusal);
+  const Services& services = command.services;
+  const auto cluster = services.store.cluster();
+  if (!cluster) {
+    return command.error(wire::ErrorCode::kErr,
+                         "this pawld shares its store with no other, so none can take over; "
+                         "`pawld --store etcd` does");
+  }
+  const bool anyone =
+      std::any_of(cluster->nodes.begin(), cluster->nodes.end(),
+                  [](const store::ClusterView::Node& node) { return node.role == "standby"; });
+  if (!anyone) {
+    return command.error(
+        wire::ErrorCode::kBusy,
+        "standby: no other pawld of this cluster stands by, so nobody would serve; "
+        "start one first, STATUS lists them");
+  }
+  services.log.warning(fmt::format("HANDOVER by {}: this pawld gives its role to another one",
+                                   command.session.description()),
+                       {{"event", "handover"},
+                        {"user", command.session.user_name()},
+                        {"address", command.session.address()},
+                        {"epoch", services.load.loaded.epoch}});
+  services.handover.order();
+  wire::ReplyWriter reply = command.reply();
+  reply.map(2);
+  reply.field("epoch", services.load.loaded.epoch);
+  reply.field("active", services.settings.address);
+  return command.done();
+}
+
 }  // namespace
 
 BreakRequest parse_break(wire::ArgReader& in) {
@@ -193,6 +230,21 @@ constinit const Verb kBackup{
         "map: dir, files, bytes, records, last_token, sequence; an error leaves nothing behind",
     .example = "BACKUP /var/backups/pawl/2026-11-16T031700Z",
     .handler = kHandler<parse_backup, back_up>,
+};
+
+constinit const Verb kHandover{
+    .name = "HANDOVER",
+    .arity = 1,
+    .access = wire::Access::kAdmin,
+    .group = "operate",
+    .summary =
+        "give the role of the active pawld to one that stands by, at once and in order: what was "
+        "asked before is finished and answered, everything later is answered -READONLY",
+    .reply =
+        "map: epoch that ends, active address of this pawld; it is done when STATUS shows a "
+        "greater epoch",
+    .example = "HANDOVER",
+    .handler = kHandler<parse_nothing, hand_over>,
 };
 
 }  // namespace pawl::server

@@ -8,6 +8,7 @@ namespace pawl::server {
 extern const Verb kBreak;
 extern const Verb kRaise;
 extern const Verb kBackup;
+extern const Verb kHandover;
 
 struct BreakRequest {
   std::string_view lock;

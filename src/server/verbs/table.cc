@@ -18,10 +18,10 @@ namespace {
 
 // The verbs of the hot path come first: find_verb() looks from the front.
 constexpr std::array kVerbs{
-    &kAcquire, &kCancel,  &kRenew,     &kMRenew, &kRelease, &kInspect, &kLocks,
-    &kHistory, &kObserve, &kUnobserve, &kAsk,    &kBreak,   &kRaise,   &kBackup,
-    &kStatus,  &kHello,   &kAuth,      &kPing,   &kEcho,    &kQuit,    &kReset,
-    &kSelect,  &kClient,  &kCommand,   &kInfo,   &kConfig,  &kTime,    &kHelp,
+    &kAcquire, &kCancel,    &kRenew,  &kMRenew, &kRelease, &kInspect, &kLocks,    &kHistory,
+    &kObserve, &kUnobserve, &kAsk,    &kBreak,  &kRaise,   &kBackup,  &kHandover, &kStatus,
+    &kHello,   &kAuth,      &kPing,   &kEcho,   &kQuit,    &kReset,   &kSelect,   &kClient,
+    &kCommand, &kInfo,      &kConfig, &kTime,   &kHelp,
 };
 
 }  // namespace

@@ -35,9 +35,9 @@ const Head* ClusterStore::head() const {
   return head_bytes_ && !head_bytes_->empty() ? &head_ : nullptr;
 }
 
-void ClusterStore::leave() {
-  leaves_ = true;
-  resign();
+void ClusterStore::hand_over() {
+  resigning_ = has_role();
+  if (resigning_) on_timer();  // At once, unless a write is under way: then its answer continues.
 }
 
 // --- Timers --------------------------------------------------------------------------------------
@@ -56,9 +56,8 @@ void ClusterStore::on_timer() {
     }
   } else if (role_ == Role::kActive || role_ == Role::kCompleting) {
     Pending next = next_write();
-    const bool resign = resigning_ && durable_.empty();
-    if (resign) next.head.state = HeadState::kResigned;
-    if (resign || now >= last_sent_ + settings_.heartbeat) send(std::move(next));
+    if (may_resign()) next.head.state = HeadState::kResigned;
+    if (may_resign() || now >= last_sent_ + settings_.heartbeat) send(std::move(next));
   } else if (may_claim(now)) {
     claim();
   }
@@ -72,7 +71,7 @@ Nanos ClusterStore::next_timer() const {
   if (pending_) {
     if (!pending_->sent) next = pending_->resend_at;
   } else if (role_ == Role::kActive || role_ == Role::kCompleting) {
-    next = resigning_ && durable_.empty() ? Nanos(0) : last_sent_ + settings_.heartbeat;
+    next = may_resign() ? Nanos(0) : last_sent_ + settings_.heartbeat;
   } else if (role_ == Role::kStandby && head_bytes_ && !leaves_) {
     next = may_claim(head_since_) ? Nanos(0) : head_since_ + settings_.role_ttl + jitter_;
   }
@@ -173,7 +172,7 @@ void ClusterStore::confirmed() {
   if (head_.state == HeadState::kResigned) {
     become_standby();
     resigned_myself_ = true;
-    deposed_ = Active{.address = "", .epoch = head_.epoch};
+    deposed_ = Active{.address = "", .epoch = head_.epoch, .incarnation = head_.incarnation};
     return wake();
   }
   const Nanos margin = std::max<Nanos>(std::chrono::milliseconds(20), settings_.role_ttl / 100);
@@ -249,7 +248,8 @@ void ClusterStore::observe(const std::string& head) {
   head_bytes_ = head;
   head_ = *decoded;
   if (!another || (head.empty() && !may_serve_)) return;
-  deposed_ = Active{.address = head_.address, .epoch = head_.epoch};
+  deposed_ =
+      Active{.address = head_.address, .epoch = head_.epoch, .incarnation = head_.incarnation};
   wake();
 }
 
@@ -411,6 +411,12 @@ void ClusterStore::pump(Sink& sink) {
   for (const BatchId batch : std::exchange(durable_, {})) sink.durable(batch);
   // A takeover that is confirmed late may be over again: the next heartbeat tells.
   if (role_ == Role::kActive && clock_() < window_end_) may_serve_ = true;
+}
+
+Result<void> ClusterStore::begin_backup(const BackupOrder& order) {
+  return Error{Code::kInvalid, "a store in " + std::string(kind()) +
+                                   " is backed up without pawld: run pawld backup --to " +
+                                   order.directory + " with its --etcd and --cluster, or --config"};
 }
 
 void ClusterStore::fail(Error error) {

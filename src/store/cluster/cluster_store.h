@@ -62,10 +62,8 @@ class ClusterStore final : public Store, private SharedLog::Listener {
   [[nodiscard]] Nanos next_timer() const;
   // Where clients reach this pawld, if that is known only now. Before the first on_timer().
   void set_address(std::string address) { settings_.address = std::move(address); }
-  // Hands the role to whoever takes it first, after what is under way. Sink::deposed() follows.
-  void resign() { resigning_ = has_role(); }
-  // The same, and takes it no more.
-  void leave();
+  // Takes the role no more. One that has it keeps it until hand_over().
+  void leave() { leaves_ = true; }
   // Whether it is active, or about to be.
   [[nodiscard]] bool has_role() const { return role_ != Role::kStandby; }
 
@@ -80,7 +78,9 @@ class ClusterStore final : public Store, private SharedLog::Listener {
   [[nodiscard]] bool is_shared() const override { return true; }
   [[nodiscard]] bool is_active() const override { return may_serve_; }
   [[nodiscard]] Nanos may_answer_until() const override { return window_end_; }
+  void hand_over() override;
   [[nodiscard]] std::optional<ClusterView> cluster() const override { return log_.view(); }
+  Result<void> begin_backup(const BackupOrder& order) override;
   Result<void> close() override { return {}; }
   [[nodiscard]] std::string_view kind() const override { return log_.kind(); }
 
@@ -113,6 +113,7 @@ class ClusterStore final : public Store, private SharedLog::Listener {
   void failed(const Error& error) override { fail(error); }
 
   [[nodiscard]] Pending next_write() const;
+  [[nodiscard]] bool may_resign() const { return resigning_ && durable_.empty(); }
   void send(Pending pending);
   // Adds an entry to what is to be written.
   void add_entry(Pending& pending, std::string carried, std::string operations) const;

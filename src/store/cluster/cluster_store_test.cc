@@ -218,7 +218,7 @@ TEST_F(ClusterStoreTest, AStandbyTakesOverAtOnceFromOneThatResigned) {
 
 TEST_F(ClusterStoreTest, OneThatResignsLeavesTheRoleToOthersFirst) {
   become_active();
-  store.resign();
+  store.hand_over();
   step();
   ASSERT_EQ(log.writes.size(), 2U);
   EXPECT_EQ(decode_head(log.writes[1].head)->state, HeadState::kResigned);
@@ -237,7 +237,7 @@ TEST_F(ClusterStoreTest, OneThatResignsLeavesTheRoleToOthersFirst) {
 TEST_F(ClusterStoreTest, NothingIsAnsweredFromMemoryOnceAResignationWasSent) {
   become_active();
   EXPECT_GT(store.may_answer_until(), now);
-  store.resign();
+  store.hand_over();
   step();
   ASSERT_EQ(decode_head(log.writes.back().head)->state, HeadState::kResigned);
   EXPECT_LE(store.may_answer_until(), now);

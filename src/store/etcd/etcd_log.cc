@@ -142,7 +142,7 @@ void EtcdLog::on_read(const etcd::TxnDone& done) {
 }
 
 void EtcdLog::fail(std::string why) {
-  listener_->failed({Code::kInvalid, std::move(why)});
+  listener_->failed({Code::kInvalid, explained(std::move(why))});
 }
 
 // --- Housekeeping --------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ std::optional<ClusterView> EtcdLog::view() const {
                                .usable = endpoint.usable,
                                .leader = endpoint.status && endpoint.status->is_leader(),
                                .version = endpoint.status ? endpoint.status->version : "",
-                               .problem = endpoint.usable ? "" : endpoint.error};
+                               .problem = endpoint.usable ? "" : explained(endpoint.error)};
     if (endpoint.usable && endpoint.status) {
       for (const std::string& alarm : endpoint.status->errors) seen.problem += alarm + "; ";
       seen.problem += version_problem(seen.version);
@@ -227,6 +227,25 @@ std::optional<ClusterView> EtcdLog::view() const {
     view.endpoints.push_back(std::move(seen));
   }
   return view;
+}
+
+std::string explained(std::string problem) {
+  const auto says = [&](std::string_view text) { return problem.find(text) != std::string::npos; };
+  std::string_view advice;
+  if (says("refuses the user")) {
+    advice = ". Correct etcd.user and etcd.password_file in the configuration of pawld";
+  } else if (says("permission denied")) {
+    advice =
+        ". Give its role in etcd the permission: etcdctl role grant-permission ROLE --prefix=true "
+        "readwrite pawl/";
+  } else if (says("etcd has users")) {
+    advice = ": etcd.user and etcd.password_file";
+  } else if (says("certificate")) {
+    advice =
+        ". Check etcd.tls_ca (who signed the certificate of etcd), and etcd.tls_cert with "
+        "etcd.tls_key (which etcd must know)";
+  }
+  return problem.append(advice);
 }
 
 std::string version_problem(std::string_view version) {

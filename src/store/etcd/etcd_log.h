@@ -108,6 +108,10 @@ class EtcdLog final : public cluster::SharedLog {
   Nanos round_trip_time_{0};
 };
 
+// A problem with etcd as its client names it, and what to do about it in the configuration of pawld,
+// if that is known.
+[[nodiscard]] std::string explained(std::string problem);
+
 // What is wrong with this version of etcd, for the status; empty: nothing that is known.
 [[nodiscard]] std::string version_problem(std::string_view version);
 

@@ -29,7 +29,8 @@ cluster::ClusterSettings cluster_settings(const EtcdStoreSettings& settings) {
   made.address = settings.address;
   made.role_ttl = settings.role_ttl;
   made.heartbeat = settings.role_ttl / 5;
-  made.poll = settings.role_ttl / 10;
+  // Often enough for a role that is handed over to be taken within a second.
+  made.poll = std::min<Nanos>(settings.role_ttl / 10, milliseconds(500));
   made.jitter = settings.role_ttl / 25;
   made.gather = kGather;
   return made;
@@ -97,7 +98,7 @@ void EtcdStore::run() {
   for (const etcd::Event& event : driver_->client().take_events()) {
     if (const auto* trouble = std::get_if<etcd::Trouble>(&event)) {
       trouble_log_.warning(boot_now().time_since_epoch(),
-                           fmt::format("etcd {}: {}", trouble->endpoint, trouble->text),
+                           fmt::format("etcd {}: {}", trouble->endpoint, explained(trouble->text)),
                            {{"event", "etcd_trouble"}, {"endpoint", trouble->endpoint}});
     }
     log_.on_event(event);

@@ -5,7 +5,7 @@
 //   auto opened = EtcdStore::open(settings, random, log);
 //   engine uses (*opened)->store(), and stands by
 //   loop watches (*opened)->fd(), and calls (*opened)->run()
-//   (*opened)->resign() … until (*opened)->has_left()
+//   (*opened)->leave(), and the engine hands over … until (*opened)->has_left()
 //
 // One thread.
 #pragma once
@@ -52,7 +52,8 @@ class EtcdStore final : public Readable {
   [[nodiscard]] int fd() const override { return epoll_.get(); }
   void run() override;
 
-  // Gives the role to another pawld and leaves the list of nodes; has_left() then, if etcd answers.
+  // Takes the role no more, and leaves the list of nodes once it has handed it over; has_left()
+  // then, if etcd answers.
   void leave();
   [[nodiscard]] bool has_left() const;
 
