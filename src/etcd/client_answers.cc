@@ -8,6 +8,8 @@
 namespace pawl::etcd {
 namespace {
 
+constexpr Nanos kAuthenticateTimeMax = std::chrono::seconds(10);
+
 std::optional<KeyValue> first_found(const TxnResponse& answer) {
   for (const ResponseOp& op : answer.responses) {
     const auto* range = std::get_if<RangeResponse>(&op);
@@ -109,6 +111,10 @@ void Client::send_again(Calls::iterator at, const Attempt& attempt, std::string 
   Call& call = at->second;
   if (!traits(call.kind).resends) return finish_without_answer(at, std::move(why));
   note_trouble(attempt.endpoint, std::move(why));
+  // etcd hashes the password, which takes long on purpose. On a busy machine attempts that all end
+  // too soon would keep it hashing for ever.
+  if (call.kind == Kind::kAuthenticate)
+    call.attempt_time = std::min(2 * call.attempt_time, kAuthenticateTimeMax);
   call.not_before = std::max(now, attempt.sent + options_.resend_pause);
 }
 

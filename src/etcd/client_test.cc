@@ -286,6 +286,20 @@ TEST_F(EtcdClient, CallsWaitForTheTokenAndCarryIt) {
   EXPECT_EQ(last_call().call.headers["token"], "t1");
 }
 
+// etcd hashes the password on purpose so that it takes long.
+TEST_F(EtcdClient, ALoginThatTakesLongGetsMoreTimeAfterEachAttempt) {
+  make(1, {.user = "pawld", .password = "word"});
+  transact();
+  ASSERT_EQ(last_call().call.path, "/etcdserverpb.Auth/Authenticate");
+  const std::size_t before = cluster_->calls.size();
+  pass(15s);
+  EXPECT_GE(cluster_->calls.size(), before + 2);
+  EXPECT_LE(cluster_->calls.size(), before + 4) << "after 1, 3, 7 and 15 s";
+  cluster_->answer(last_call(), token_answer("t1"));
+  run();
+  EXPECT_EQ(last_call().call.headers["token"], "t1");
+}
+
 TEST_F(EtcdClient, AnInvalidTokenIsReplacedAndTheCallSentAgain) {
   make(1, {.user = "pawld", .password = "word"});
   transact();
