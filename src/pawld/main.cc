@@ -36,6 +36,8 @@ int main(int argc, char** argv) {
       return dump(*parsed.options);
     case Action::kInit:
       return init(*parsed.options);
+    case Action::kBackup:
+      return backup_etcd(*parsed.options);
     case Action::kVerify:
       return verify(*parsed.options);
     case Action::kRestore:

@@ -97,19 +97,27 @@ std::string verify_advice(const Error& error) {
 
 // --- restore -------------------------------------------------------------------------------------
 
+std::string restored_place(const Options& options) {
+  return options.config.store == StoreKind::kEtcd
+             ? fmt::format("cluster {} in etcd", options.config.etcd.cluster)
+             : options.config.data;
+}
+
 void report_restored(const Options& options, const Restored& done) {
   const std::uint64_t era = done.last_token.value / limits::kTokensPerEra;
   if (options.json) {
-    return print_json({{"directory", options.config.data},
-                       {"incarnation", to_hex(done.incarnation)},
-                       {"era", era},
-                       {"last_token", done.last_token.value},
-                       {"void_leases", done.void_leases},
-                       {"wait_ms", done.wait.count()}});
+    const bool etcd = options.config.store == StoreKind::kEtcd;
+    return print_json(
+        {{etcd ? "cluster" : "directory", etcd ? options.config.etcd.cluster : options.config.data},
+         {"incarnation", to_hex(done.incarnation)},
+         {"era", era},
+         {"last_token", done.last_token.value},
+         {"void_leases", done.void_leases},
+         {"wait_ms", done.wait.count()}});
   }
   fmt::print(
       "restored {} from {}: era {}, the next token is greater than {}; {} of the backup {} void\n",
-      options.config.data, options.restore.from, era, done.last_token.value,
+      restored_place(options), options.restore.from, era, done.last_token.value,
       done.void_leases == 1 ? "1 lease" : fmt::format("{} leases", done.void_leases),
       done.void_leases == 1 ? "is" : "are");
   if (done.wait > Millis(0)) {
@@ -190,10 +198,25 @@ int verify(const Options& options) {
   return kExitOk;
 }
 
+void report_backup(const Options& options, const store::BackupDone& done) {
+  if (options.json) {
+    return print_json({{"dir", options.backup_to},
+                       {"files", done.files},
+                       {"bytes", done.bytes},
+                       {"records", done.records},
+                       {"last_token", done.last_number},
+                       {"sequence", done.sequence}});
+  }
+  fmt::print("{}: {} records in {} files, {} bytes, read back; last token {}\n", options.backup_to,
+             done.records, done.files, done.bytes, done.last_number);
+}
+
 int restore(const Options& options) {
   store::PosixFiles files;
   SystemRandom random;
-  const auto done = restore_backup(files, random, options.restore, options.config.data);
+  const auto done = options.config.store == StoreKind::kEtcd
+                        ? restore_into_etcd(options)
+                        : restore_backup(files, random, options.restore, options.config.data);
   if (!done) {
     fmt::print(stderr, "pawld: {}\n", done.error().detail);
     return exit_code_of(done.error());

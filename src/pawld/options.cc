@@ -43,6 +43,7 @@ constexpr const char* kExamples =
     "  pawld dump --data /var/lib/pawl           print the contents of a store\n"
     "  pawld verify --data /var/lib/pawl         check that a store or a backup is complete\n"
     "  pawld restore --from /backups/pawl-1 --data /var/lib/pawl   create a store from a backup\n"
+    "  pawld backup --etcd db1,db2,db3 --to /backups/pawl-2   copy a cluster out of etcd\n"
     "Then try:\n"
     "  redis-cli -p 7295 ACQUIRE hello TTL 15000\n"
     "  curl http://127.0.0.1:7296/v1/status\n"
@@ -58,6 +59,7 @@ struct Flags {
   std::optional<Millis> wait;
   std::string machine_id_file;
   RestoreOptions restore;
+  std::string backup_to;
 };
 
 constexpr const char* kVerifyExamples =
@@ -75,8 +77,18 @@ constexpr const char* kRestoreExamples =
     "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl\n"
     "  pawld restore --from /var/backups/pawl/2026-11-16 --data /var/lib/pawl "
     "--above 1099511628000\n"
+    "  pawld restore --from /var/backups/pawl/2026-11-16 --store etcd --etcd db1,db2,db3 "
+    "--cluster prod\n"
     "Exit codes: 0 restored, 64 usage, 74 the disk failed, 78 not a valid backup, or the data\n"
-    "directory is not empty.";
+    "directory is not empty, or etcd has a store of this cluster.";
+constexpr const char* kBackupExamples =
+    "It reads etcd, so it may run on any machine, whether pawld serve or not. A store that is not\n"
+    "in etcd is backed up by the pawld that serves it: pawl backup DIR.\n"
+    "Examples:\n"
+    "  pawld backup --etcd db1,db2,db3 --cluster prod --to /var/backups/pawl/2026-11-16\n"
+    "  pawld backup --config /etc/pawl/pawl.toml --to /var/backups/pawl/2026-11-16 --json\n"
+    "Exit codes: 0 complete, 64 usage, 74 the disk failed or etcd does not answer, 78 there is no\n"
+    "such store, or the directory cannot be used.";
 
 // For serving, and for looking at what is stored.
 void declare_etcd(CLI::App& app, Flags& flags) {
@@ -153,6 +165,7 @@ struct Subcommands {
   CLI::App* dump;
   CLI::App* verify;
   CLI::App* restore;
+  CLI::App* backup;
 };
 
 Subcommands declare_subcommands(CLI::App& app, Flags& flags) {
@@ -182,15 +195,30 @@ Subcommands declare_subcommands(CLI::App& app, Flags& flags) {
       ->required()
       ->check(not_empty);
   restore->add_option("--data", flags.data, "Directory of the new store; must be missing or empty")
-      ->required()
       ->check(not_empty);
+  restore->add_option("--config", flags.config, "TOML file; flags override it");
+  restore
+      ->add_option("--store", flags.store,
+                   "journal: create it in --data; etcd: create it in etcd (default journal)")
+      ->check(CLI::IsMember({"journal", "etcd"}));
+  declare_etcd(*restore, flags);
   restore->add_flag("--skip-wait", flags.restore.skip_wait,
                     "Grant at once; safe only if every resource has a guard");
   restore->add_option("--above", flags.restore.above, "Issue only tokens greater than this one")
       ->check(CLI::Range(std::uint64_t{0}, limits::kTokenMax));
   restore->add_flag("--json", flags.json, "One JSON object");
   restore->footer(kRestoreExamples);
-  return {init, dump, verify, restore};
+
+  CLI::App* backup = app.add_subcommand(
+      "backup", "Copy the store of a cluster out of etcd into a new directory, while it serves");
+  backup->add_option("--to", flags.backup_to, "Directory of the backup; must not exist")
+      ->required()
+      ->check(not_empty);
+  backup->add_option("--config", flags.config, "TOML file; flags override it");
+  declare_etcd(*backup, flags);
+  backup->add_flag("--json", flags.json, "One JSON object");
+  backup->footer(kBackupExamples);
+  return {init, dump, verify, restore, backup};
 }
 
 void override_with(const Flags& flags, Config& config) {
@@ -217,6 +245,7 @@ std::optional<Action> offline_action(const Subcommands& subcommands) {
   if (subcommands.dump->parsed()) return Action::kDump;
   if (subcommands.verify->parsed()) return Action::kVerify;
   if (subcommands.restore->parsed()) return Action::kRestore;
+  if (subcommands.backup->parsed()) return Action::kBackup;
   return std::nullopt;
 }
 
@@ -230,6 +259,22 @@ ParsedOptions end_service(int exit_code, std::string_view message, LogFormat for
   if (format == LogFormat::kText) return end_with(exit_code, message);
   open_log(format)->error(message);
   return {std::nullopt, exit_code};
+}
+
+// The store of a command that does not serve: the flags say which.
+ParsedOptions choose_store(const Flags& flags, Options options) {
+  if (options.action == Action::kBackup) {
+    options.backup_to = flags.backup_to;
+    options.config.store = StoreKind::kEtcd;
+  }
+  if (options.action == Action::kRestore) {
+    if (flags.data && !flags.store) options.config.store = StoreKind::kJournal;
+    if (!flags.data && options.config.store != StoreKind::kEtcd) {
+      return end_with(kExitUsage,
+                      "restore needs --data DIR, or --store etcd (see pawld restore --help)");
+    }
+  }
+  return {options, kExitOk};
 }
 
 Result<void> check_users(const Config& config) {
@@ -321,7 +366,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   if (!flags.machine_id_file.empty()) options.machine_id_file = flags.machine_id_file;
   if (offline) {
     options.action = *offline;
-    return {options, kExitOk};
+    return choose_store(flags, std::move(options));
   }
   for (const auto check : {check_listens, check_users, check_tls, check_store}) {
     if (const auto right = check(options.config); !right) return fail(right.error());

@@ -83,7 +83,8 @@ enum class Action : std::uint8_t {
   kDump,
   kInit,
   kVerify,
-  kRestore
+  kRestore,
+  kBackup
 };
 
 struct Options {
@@ -91,7 +92,9 @@ struct Options {
   Config config;
   // restore: the new store goes to Config::data.
   RestoreOptions restore;
-  // verify, restore: print JSON.
+  // backup: the directory to create.
+  std::string backup_to;
+  // verify, restore, backup: print JSON.
   bool json = false;
   // Accept data that was last used on another machine.
   bool adopt = false;

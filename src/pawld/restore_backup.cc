@@ -38,8 +38,8 @@ Result<Backup> read_and_check(store::Files& files, const std::string& directory)
 
 }  // namespace
 
-Result<Restored> restore_backup(store::Files& files, Random& random, const RestoreOptions& options,
-                                const std::string& directory) {
+Result<RestorePlan> plan_restore(store::Files& files, Random& random,
+                                 const RestoreOptions& options) {
   const auto backup = read_and_check(files, options.from);
   if (!backup) return backup.error();
   const Token last{std::max(backup->meta.last_number, options.above)};
@@ -48,16 +48,26 @@ Result<Restored> restore_backup(store::Files& files, Random& random, const Resto
   auto restored = core::restored_records(last, wait);
   if (!restored) return restored.error();
   PAWL_ASSERT(restored->last_token >= last);
-  const store::journal::Identity identity{Incarnation{random.next()}, backup->meta.segment_bytes};
+  return RestorePlan{
+      .restored = {Incarnation{random.next()}, restored->last_token, wait, backup->leases},
+      .segment_bytes = backup->meta.segment_bytes,
+      .sequence = store::journal::sequence_after(backup->meta.sequence),
+      .records = std::move(restored->records)};
+}
+
+Result<Restored> restore_backup(store::Files& files, Random& random, const RestoreOptions& options,
+                                const std::string& directory) {
+  auto plan = plan_restore(files, random, options);
+  if (!plan) return plan.error();
   store::journal::InitialState initial;
-  initial.sequence = store::journal::sequence_after(backup->meta.sequence);
-  initial.high_water = restored->last_token.value;
-  initial.records = std::move(restored->records);
-  if (auto created =
-          store::journal::create_restored_store(files, directory, identity, std::move(initial));
+  initial.sequence = plan->sequence;
+  initial.high_water = plan->restored.last_token.value;
+  initial.records = std::move(plan->records);
+  if (auto created = store::journal::create_restored_store(
+          files, directory, {plan->restored.incarnation, plan->segment_bytes}, std::move(initial));
       !created)
     return created.error();
-  return Restored{identity.incarnation, restored->last_token, wait, backup->leases};
+  return plan->restored;
 }
 
 }  // namespace pawl::pawld

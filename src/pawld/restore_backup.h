@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/random.h"
 #include "base/types.h"
@@ -31,6 +33,17 @@ struct Restored {
   // Leases of the backup that are void now.
   std::uint64_t void_leases = 0;
 };
+
+// What a new store has: nothing but the counter, in a new era, and the wait.
+struct RestorePlan {
+  Restored restored;
+  std::uint64_t segment_bytes = 0;  // Of the store that was backed up.
+  std::uint64_t sequence = 0;       // Of the batch before the first one.
+  std::vector<std::pair<std::string, std::string>> records;
+};
+// Reads and checks the whole backup. kInvalid: not a valid backup.
+[[nodiscard]] Result<RestorePlan> plan_restore(store::Files& files, Random& random,
+                                               const RestoreOptions& options);
 
 // Creates a store in `directory`, which is missing or empty. The whole backup is read and checked
 // before anything is written. kInvalid: not a valid backup, or the directory is not empty. kBusy: a

@@ -13,6 +13,25 @@ namespace {
 
 constexpr std::string_view kBackupMagic = "PAWLBKUP";
 
+class RecordCount final : public Visitor {
+ public:
+  Result<void> record(std::string_view /*key*/, std::string_view /*value*/) override {
+    ++records;
+    return {};
+  }
+  std::uint64_t records = 0;
+};
+
+std::string partial_name(const std::string& directory) {
+  return directory + ".partial";
+}
+
+// A file of a backup, finished or not.
+bool is_part_of_backup(std::string_view name) {
+  if (name.ends_with(".tmp")) name.remove_suffix(4);
+  return name == kBackupFile || checkpoint_of(name).has_value();
+}
+
 Result<BackupMeta> read_meta(Files& files, const std::string& directory) {
   const auto body = read_small_file(files, directory, kBackupFile, kBackupMagic);
   if (!body) return body.error();
@@ -66,7 +85,96 @@ Result<void> visit_records(CheckpointReader& reader, Visitor& visitor) {
   }
 }
 
+Result<CheckpointHeader> write_checkpoint(Files& files, const std::string& path,
+                                          const BackupMeta& meta, const SortedRecords& records) {
+  CheckpointHeader header;
+  header.incarnation = meta.incarnation.value;
+  header.sequence = meta.sequence;
+  header.covered = meta.last_number;
+  auto writer = CheckpointWriter::create(files, path, header);
+  if (!writer) return writer.error();
+  for (const auto& [key, value] : records) {
+    writer->add(key, value);
+    if (!writer->piece_is_full()) continue;
+    if (auto written = writer->write_piece(); !written) return written.error();
+  }
+  if (auto finished = writer->finish(); !finished) return finished.error();
+  return writer->header();
+}
+
+// Reads all of it back, and gives it its name.
+Result<BackupDone> complete(Files& files, const std::string& directory) {
+  const std::string partial = partial_name(directory);
+  RecordCount counted;
+  const auto meta = read_backup(files, partial, counted);
+  if (!meta) return meta.error();
+  const auto described = files.open_read(path_in(partial, kBackupFile));
+  if (!described) return described.error();
+  const auto meta_bytes = (*described)->size();
+  if (!meta_bytes) return meta_bytes.error();
+  if (auto named = files.rename_directory(partial, directory); !named) return named.error();
+  if (auto synced = files.sync_directory(parent_of(directory)); !synced) return synced.error();
+  return BackupDone{2, meta->checkpoint_bytes + *meta_bytes, counted.records, meta->sequence,
+                    meta->last_number};
+}
+
+Result<BackupDone> write_and_complete(Files& files, const std::string& directory, BackupMeta& meta,
+                                      const SortedRecords& records) {
+  const std::string partial = partial_name(directory);
+  const auto written =
+      write_checkpoint(files, path_in(partial, checkpoint_name(meta.sequence)), meta, records);
+  if (!written) return written.error();
+  meta.checkpoint_bytes = written->bytes;
+  if (const auto described = write_backup_meta(files, partial, meta); !described)
+    return described.error();
+  return complete(files, directory);
+}
+
 }  // namespace
+
+Result<void> make_partial_backup(Files& files, const std::string& directory) {
+  const std::string parent = parent_of(directory);
+  const auto parent_there = files.exists(parent);
+  if (!parent_there) return parent_there.error();
+  if (!*parent_there)
+    return Error{Code::kDenied, parent + ": missing; a backup creates only its own directory"};
+  const auto taken = files.exists(directory);
+  if (!taken) return taken.error();
+  if (*taken) {
+    return Error{Code::kInvalid,
+                 directory + ": exists already; a backup goes into a directory of its own"};
+  }
+  if (auto removed = remove_partial_backup(files, directory); !removed) return removed;
+  return files.make_directory(partial_name(directory));
+}
+
+Result<void> remove_partial_backup(Files& files, const std::string& directory) {
+  const std::string partial = partial_name(directory);
+  const auto there = files.exists(partial);
+  if (!there) return there.error();
+  if (!*there) return {};
+  const auto names = files.list(partial);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (!is_part_of_backup(name)) {
+      return Error{Code::kInvalid, partial + ": holds " + name +
+                                       ", which no backup wrote; remove it and try again"};
+    }
+    if (auto removed = files.remove(path_in(partial, name)); !removed) return removed;
+  }
+  return files.remove_directory(partial);
+}
+
+Result<BackupDone> write_backup(Files& files, const std::string& directory, BackupMeta meta,
+                                const SortedRecords& records) {
+  if (auto made = make_partial_backup(files, directory); !made) return made.error();
+  auto done = write_and_complete(files, directory, meta, records);
+  if (done) return done;
+  Error error = done.error();
+  if (auto removed = remove_partial_backup(files, directory); !removed)
+    error.detail += "; what was written of it could not be removed: " + removed.error().detail;
+  return error;
+}
 
 Result<std::uint64_t> write_backup_meta(Files& files, const std::string& directory,
                                         const BackupMeta& meta) {

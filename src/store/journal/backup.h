@@ -19,6 +19,8 @@
 // Valid: both files are valid, they belong together, and nothing else is in the directory.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 
 #include "base/types.h"
@@ -42,6 +44,19 @@ struct BackupMeta {
 // Writes backup.meta, durably. Returns the number of bytes in the file.
 Result<std::uint64_t> write_backup_meta(Files& files, const std::string& directory,
                                         const BackupMeta& meta);
+
+// A backup is written as DIR.partial, and renamed when it is complete.
+// Creates DIR.partial; what an interrupted backup left there is removed first. kDenied: the parent
+// of DIR is missing. kInvalid: DIR exists.
+Result<void> make_partial_backup(Files& files, const std::string& directory);
+// Removes it, if it is there. Files that no backup wrote are not ours and stay: kInvalid names one.
+Result<void> remove_partial_backup(Files& files, const std::string& directory);
+
+using SortedRecords = std::map<std::string, std::string, std::less<>>;
+// Makes a whole backup of records that are in no journal. Of `meta` checkpoint_bytes is filled in.
+// All or nothing.
+Result<BackupDone> write_backup(Files& files, const std::string& directory, BackupMeta meta,
+                                const SortedRecords& records);
 
 // Reads and checks all of a backup, and passes every record to `visitor`. Changes nothing. An error
 // names the file and, if it is damaged, the offset.

@@ -30,25 +30,6 @@ BackupOrder without_trailing_slashes(BackupOrder order) {
   return order;
 }
 
-// A file of a backup, finished or not. Other files in the directory are not ours and stay.
-bool is_part_of_backup(std::string_view name) {
-  if (name.ends_with(".tmp")) name.remove_suffix(4);
-  return name == kBackupFile || checkpoint_of(name).has_value();
-}
-
-Result<void> remove_partial(Files& files, const std::string& partial) {
-  const auto names = files.list(partial);
-  if (!names) return names.error();
-  for (const std::string& name : *names) {
-    if (!is_part_of_backup(name)) {
-      return Error{Code::kInvalid, partial + ": holds " + name +
-                                       ", which no backup wrote; remove it and try again"};
-    }
-    if (auto removed = files.remove(path_in(partial, name)); !removed) return removed;
-  }
-  return files.remove_directory(partial);
-}
-
 }  // namespace
 
 BackupJob::BackupJob(Files& files, CheckpointSource source, BackupOrder order, const Facts& facts)
@@ -73,7 +54,7 @@ Result<std::optional<BackupDone>> BackupJob::step() {
 Result<void> BackupJob::abandon() {
   if (!std::exchange(made_partial_, false)) return {};
   (void)copy_.abandon();  // Closes its file; the file itself is removed below.
-  return remove_partial(files_, partial_);
+  return remove_partial_backup(files_, order_.directory);
 }
 
 Result<std::optional<BackupDone>> BackupJob::do_step() {
@@ -115,18 +96,7 @@ Result<void> BackupJob::prepare() {
                                      data_directory_ +
                                      "; choose a directory elsewhere, best on another disk"};
   }
-  const auto taken = files_.exists(order_.directory);
-  if (!taken) return taken.error();
-  if (*taken) {
-    return Error{Code::kInvalid,
-                 order_.directory + ": exists already; a backup goes into a directory of its own"};
-  }
-  const auto left_over = files_.exists(partial_);
-  if (!left_over) return left_over.error();
-  if (*left_over) {
-    if (auto removed = remove_partial(files_, partial_); !removed) return removed;
-  }
-  if (auto made = files_.make_directory(partial_); !made) return made;
+  if (auto made = make_partial_backup(files_, order_.directory); !made) return made;
   PAWL_ASSERT(!made_partial_);
   made_partial_ = true;
   const auto shares = files_.share_space(partial_, data_directory_);
