@@ -3,6 +3,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -308,8 +309,13 @@ void add_store(Exposition& all, const Readings& r, const ProcessReadings& proces
             "restore. A full "
             "disk leaves it 1.")
       .add(role_of(r.state) != "active" || r.restoring > Millis(0) ? 0.0 : 1.0);
+  all.gauge("pawl_standby",
+            "1 while another pawld of the same cluster is the active one, or none is: this one "
+            "takes over when it must.")
+      .add(r.state == ServiceState::kStandby ? 1.0 : 0.0);
   all.gauge("pawl_ready",
-            "1 while locks are granted, as /readyz answers; 0 while loading, restoring or full.")
+            "1 while locks are granted, as /readyz answers; 0 while loading, restoring, full or "
+            "standby.")
       .add(r.state == ServiceState::kGranting ? 1.0 : 0.0);
   all.gauge("pawl_last_backup_timestamp_seconds",
             "When the last good backup of this pawld was begun, in seconds since 1970. 0: none "
@@ -348,6 +354,15 @@ void add_cluster(Exposition& all, const Readings& r, const store::ClusterView& c
   all.counter("pawl_etcd_troubles_total",
               "Outcomes that were unknown, and connections to etcd that failed.")
       .add(cluster.troubles);
+  Family nodes = all.gauge("pawl_cluster_nodes",
+                           "The pawld of this cluster by role, as this one knows them; silent: it "
+                           "has not reported for 8 s.");
+  for (const std::string_view role : {"active", "standby", "silent"}) {
+    nodes.add(
+        static_cast<double>(std::count_if(cluster.nodes.begin(), cluster.nodes.end(),
+                                          [&](const auto& node) { return node.role == role; })),
+        {{"role", role}});
+  }
   Family usable = all.gauge("pawl_etcd_endpoint_usable",
                             "1 while this endpoint of etcd answers; without a majority of them "
                             "nothing is granted.");

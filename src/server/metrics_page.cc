@@ -41,7 +41,7 @@ constexpr std::string_view kRest = R"(
 | alert | fires when | what to do |
 |---|---|---|
 | `PawldDown` | it cannot be scraped for a minute | Start it. Leases that are held stay until their TTL ends |
-| `PawldDoesNotGrant` | it has been loading, or waiting after a restore, for five minutes | `pawl status` shows the state and, after a restore, the time left |
+| `PawldDoesNotGrant` | it has been loading, or waiting after a restore, for five minutes; a standby does not count | `pawl status` shows the state and, after a restore, the time left |
 | `PawlDiskIsFull` | no lock is granted because the disk is full | Free some space. Renewals and releases go on meanwhile |
 | `PawlDiskIsNearlyFull` | the free space is less than twice what pawld needs | Free some space, or use a larger volume |
 | `PawlHoldersAreLate` | a lease ran out without being released, or a holder came back after that | See below |
@@ -56,6 +56,11 @@ constexpr std::string_view kRest = R"(
 | `PawlStrangersFlood` | connections that never authenticated were closed to make room for others | Someone opens many connections and does not log in: the log names addresses. Clients go on; keep the address out with a firewall |
 | `PawlLimitIsNear` | more than 80 % of a limit is used, in all or by one user, for five minutes | `pawl status` shows which. Find out who uses so much, or raise it in `[limits]` of the configuration |
 | `PawlSecretsAreWrong` | more than ten wrong users or secrets within ten minutes | The log names user and address |
+| `PawlClusterHasNoActive` | every pawld of a cluster has stood by for a minute | `pawl status` shows how etcd is: without a majority, or full, nobody can be active |
+| `PawlClusterHasNoStandby` | no other pawld has been listed for ten minutes | Start another one |
+| `PawlRoleMovesOften` | the active pawld has changed more than three times within 15 minutes | Look for pauses of machines, a slow etcd, or lost packets; or choose a longer `role_ttl_ms` |
+| `PawlEtcdEndpointIsDown` | a pawld has not reached a member of etcd for five minutes | `pawl status` says why. While a majority answers, locks are granted |
+| `PawlEtcdIsSlow` | requests to etcd take 100 ms on average | Look at the disks of etcd and the network between its members |
 
 A holder that is frozen for longer than its TTL usually sends nothing when it comes back: a client that watches its own deadline stops instead.
 Such a lease is one of `pawl_lease_ended_total{reason="expired"}`: it was neither released nor broken.

@@ -81,7 +81,8 @@ def firing(test, before, after, expected, grow=False):
             if grow and name.endswith(("_total", "_bucket", "_count", "_sum"))
             else 0
         )
-        named = ",".join(filter(None, [labels, 'job="pawld"', 'instance="here:7296"']))
+        instance = "" if "instance=" in labels else 'instance="here:7296"'
+        named = ",".join(filter(None, [labels, 'job="pawld"', instance]))
         # As promtool writes them: "1+0x4" is 1 and four more, each greater by 0; "_x5" is five
         # times nothing.
         values = "_x5" if old is None else f"{float(old):f}+0x4"
@@ -221,6 +222,9 @@ class MetricsTest(harness.PawldCase):
     def test_rules_use_only_existing_metrics(self):
         scraped = set(re.findall(r"^# TYPE (\w+)", self.scrape().body.decode(), re.M))
         scraped |= {FROM_GUARDS, "pawl_tls_certificate_expiry_timestamp_seconds"}
+        # Those of a pawld in a cluster: the page is made from what pawld exposes.
+        page = (ROOT / "docs/reference/metrics.md").read_text()
+        scraped |= set(re.findall(r"^\| `(pawl_(?:etcd|cluster|leader)_\w+)` \|", page, re.M))
         for file in (RULES, GENERIC):
             code, output = promtool("check", "rules", file)
             self.assertEqual(code, 0, output)
@@ -318,6 +322,39 @@ class AlertsTest(harness.PawldCase):
             with self.subTest(expected):
                 before = changed(well, {stale: 0}) if stale in values else well
                 firing(self, before, changed(before, values), {expected}, grow=True)
+
+    # What a pawld with --store etcd exposes beside the figures of any other.
+    CLUSTER = {
+        "pawl_leader_changes_total": 1,
+        "pawl_etcd_requests_total": 1000,
+        "pawl_etcd_request_seconds_total": 5,
+        'pawl_cluster_nodes{role="active"}': 1,
+        'pawl_cluster_nodes{role="standby"}': 1,
+        'pawl_cluster_nodes{role="silent"}': 0,
+        'pawl_etcd_endpoint_usable{endpoint="db1:2379"}': 1,
+    }
+
+    def test_a_standby_is_no_cause_for_an_alert(self):
+        """One that stands by grants nothing, and is well; another one is active."""
+        other = 'pawl_standby{instance="db2:7296"}'
+        well = changed(self.quiet(), {**self.CLUSTER, other: 0})
+        standby = changed(well, {"pawl_standby": 1, "pawl_ready": 0, "pawl_leader": 0})
+        firing(self, well, standby, set())
+
+    def test_each_alert_of_a_cluster_fires_for_its_cause_only(self):
+        well = changed(self.quiet(), self.CLUSTER)
+        for expected, values in {
+            "PawlClusterHasNoActive": {"pawl_standby": 1, "pawl_ready": 0, "pawl_leader": 0},
+            "PawlClusterHasNoStandby": {'pawl_cluster_nodes{role="standby"}': 0},
+            "PawlRoleMovesOften": {"pawl_leader_changes_total": 2},
+            "PawlEtcdEndpointIsDown": {'pawl_etcd_endpoint_usable{endpoint="db1:2379"}': 0},
+            "PawlEtcdIsSlow": {
+                "pawl_etcd_requests_total": 1100,
+                "pawl_etcd_request_seconds_total": 25,
+            },
+        }.items():
+            with self.subTest(expected):
+                firing(self, well, changed(well, values), {expected}, grow=True)
 
 
 class SecuredMetricsTest(harness.PawldCase):
