@@ -27,6 +27,7 @@ endmacro()
 # In Debian 12 units are in /lib. Files in /etc belong there, whatever the prefix is.
 pawl_ship(pawld FILES deploy/systemd/pawld.service deploy/systemd/pawl-backup.service deploy/systemd/pawl-backup.timer
           deploy/systemd/pawl-audit.service DESTINATION /lib/systemd/system)
+pawl_ship(pawld FILES deploy/systemd/pawld-cluster.conf DESTINATION share/pawl/systemd)
 pawl_ship(pawld FILES deploy/pawl.toml deploy/backup.env deploy/audit.env DESTINATION /etc/pawl)
 pawl_ship(pawld FILES deploy/logrotate/pawl DESTINATION /etc/logrotate.d)
 pawl_ship(pawld PROGRAMS deploy/libexec/backup deploy/libexec/audit DESTINATION libexec/pawl)

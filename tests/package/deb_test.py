@@ -600,6 +600,8 @@ class DebTest(unittest.TestCase):
             "/usr/lib/pawl/libpawl_sqlite.so",
         ):
             self.assertIn(f".{path}\n", files)
+        files = run("dpkg-deb", "--contents", self.packages["pawld"])
+        self.assertIn("./usr/share/pawl/systemd/pawld-cluster.conf\n", files)
         files = run("dpkg-deb", "--contents", self.packages["postgresql-15-pawl"])
         self.assertIn("./usr/lib/postgresql/15/lib/pawl_guard.so\n", files)
         files = run("dpkg-deb", "--contents", self.packages["libpawl-dev"])
