@@ -203,14 +203,14 @@ def report(cells):
         return statistics.median(cell[name] for cell in cells[workload, clients, peer])
 
     print(
-        f"{'workload':<10}{'clients':>8}  {'peer':<8}{'per second':>11}{'p50 us':>9}{'p99 us':>9}"
+        f"{'workload':<10}{'clients':>8}  {'peer':<8}{'per second':>11}{'p50 us':>11}{'p99 us':>11}"
         f"{'fsyncs/op':>11}{'etcd us/op':>12}"
     )
     for workload, clients, peer in cells:
         names = ("rate", "p50_us", "p99_us", "fsyncs_per_op", "etcd_us_per_op")
         rate, p50, p99, fsyncs, cpu = (median(workload, clients, peer, name) for name in names)
         print(
-            f"{workload:<10}{clients:>8}  {peer:<8}{rate:>11,.0f}{p50:>9,.0f}{p99:>9,.0f}"
+            f"{workload:<10}{clients:>8}  {peer:<8}{rate:>11,.0f}{p50:>11,.0f}{p99:>11,.0f}"
             f"{fsyncs:>11.2f}{cpu:>12,.0f}"
         )
     for (workload, clients), (name, bound, target) in TARGETS.items():
