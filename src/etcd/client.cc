@@ -159,17 +159,31 @@ void Client::check_link(std::size_t endpoint, Instant now) {
       if (now >= link.due) drop(endpoint, "no answer from etcd within the time to connect", now);
       return;
     case Link::State::kReady:
-      if (now >= link.status_due && !link.asks_status && link.http2->accepts_calls())
+      if (now >= status_at(link) && !link.asks_status && link.http2->accepts_calls())
         ask_status(endpoint, now);
       return;
   }
+}
+
+// An endpoint that owes an answer and is silent is asked earlier. It answers this at once, however
+// long the other answer takes, unless it is gone: then the connection is closed.
+Instant Client::status_at(const Link& link) const {
+  Instant owed = kNever;  // Since then.
+  for (const auto& [stream, id] : link.calls) {
+    const Call& call = calls_.at(id);
+    if (call.kind != Kind::kWatch) owed = std::min(owed, call.attempt->sent);
+  }
+  if (owed == kNever) return link.status_due;
+  return std::min(link.status_due, std::max(owed, link.heard) + options_.silence_max / 2);
 }
 
 void Client::ask_status(std::size_t endpoint, Instant now) {
   Link& link = links_[endpoint];
   link.asks_status = true;
   link.status_due = now + options_.status_interval;
-  send_call(calls_.find(add(Kind::kStatus, encode_status_request())), endpoint, now);
+  const auto call = calls_.find(add(Kind::kStatus, encode_status_request()));
+  call->second.attempt_time = options_.silence_max;
+  send_call(call, endpoint, now);
 }
 
 void Client::ask_status_soon(Instant now) {
@@ -322,7 +336,7 @@ Instant Client::deadline() const {
     if (link.state != Link::State::kReady) {
       due = std::min(due, link.due);
     } else if (!link.asks_status && link.http2->accepts_calls()) {
-      due = std::min(due, link.status_due);
+      due = std::min(due, status_at(link));
     }
   }
   for (const auto& [id, call] : calls_) {

@@ -237,6 +237,7 @@ class Client {
   void open(std::size_t endpoint, Instant now);
   void drop(std::size_t endpoint, std::string why, Instant now);
   void check_link(std::size_t endpoint, Instant now);
+  [[nodiscard]] Instant status_at(const Link& link) const;
   void ask_status(std::size_t endpoint, Instant now);
   void ask_status_soon(Instant now);
   void take_call_events(std::size_t endpoint, Instant now);

@@ -216,6 +216,16 @@ TEST_F(EtcdClient, AConnectionThatIsSilentIsClosed) {
   EXPECT_TRUE(client_->endpoints()[0].usable);
 }
 
+TEST_F(EtcdClient, ACallWithMuchTimeLeavesASilentEndpoint) {
+  make(2, {.attempt_time = 200ms});
+  cluster_->freeze(0, true);
+  client_->range({"key"}, 10s);
+  pass(2s);
+  ASSERT_EQ(calls(), 1u);
+  EXPECT_EQ(last_call().endpoint, 1u);
+  EXPECT_FALSE(client_->endpoints()[0].usable);
+}
+
 TEST_F(EtcdClient, TheLeaderIsPreferred) {
   make(3);
   cluster_->leader = 3;
