@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BIN := build/bin
 
-.PHONY: help demo run run-ha build deb test test-deep test-all mutants models soak torture bench format tidy setup clean
+.PHONY: help demo run run-ha build deb test test-deep test-all test-etcd-versions mutants models soak torture bench format tidy setup clean
 
 help:
 	@echo "make demo      set up, build, and show in a minute what this is about"
@@ -15,6 +15,7 @@ help:
 	@echo "make test      set up, build, prove the product: unit, simulation, end-to-end, guards, docs"
 	@echo "make test-deep sanitizers, planted bugs, fuzzing, faults at random, models, new seeds"
 	@echo "make test-all  both, and the whole suite under the sanitizers (hours)"
+	@echo "make test-etcd-versions [ETCD_VERSIONS='3.6.9 …']   several pawld on other versions of etcd, which it builds with Go"
 	@echo "make mutants   plant every known kind of bug, and show which property catches it"
 	@echo "make models [DEEP=1]   check the models of the protocol; DEEP: within larger bounds (minutes, 6 GB)"
 	@echo "make soak HOURS=n   simulate new seeds for n hours"
@@ -65,6 +66,18 @@ test-all:
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS)
 	@$(CTEST)
+
+# The tests of etcd and of several pawld on it, with versions that Debian does not have.
+ETCD_VERSIONS ?= 3.5.24 3.6.9
+test-etcd-versions:
+	@scripts/setup test
+	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
+	@cmake --build build -j $(JOBS)
+	@set -e; for version in $(ETCD_VERSIONS); do \
+	  scripts/etcd $$version build/etcd; \
+	  echo "etcd $$version"; \
+	  PAWL_ETCD=$(abspath build/etcd)/etcd-$$version ctest --test-dir build --output-on-failure -R '^etcd_.*_test|^nemesis_cluster'; \
+	done
 
 # Bugs planted on purpose, each caught by some property: src/base/mutants.h.
 mutants:

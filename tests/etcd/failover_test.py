@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import urllib.request
 from pawltest import harness
 from pawltest.cluster import PawldCluster
 from pawltest.harness import Closed, Error, fields
+from pawltest.process import dies_with_parent
 from pawltest.resp import encode
 from pawltest.wait import wait_until
 
@@ -187,6 +189,52 @@ class HandoverTest(ClusterCase):
             lambda: len(self.status(others[0])["cluster"]["nodes"]) == 1,
             "the old one is not listed",
         )
+
+
+# Writes down every signal that would end it, and ends with its input.
+COMMAND = """
+import os, signal, sys
+def note(text): os.write(1, (text + "\\n").encode())
+for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(sign, lambda number, _: note(f"signal {number}"))
+note(f"began with {os.environ['PAWL_TOKEN']}")
+sys.stdin.read()
+note("ended")
+"""
+
+
+class RunTest(ClusterCase):
+    role_ttl_ms = 5000  # As by default; and `pawl run` has its own TTL.
+
+    def holder(self, among=None):
+        (holder,) = fields(self.on_active("INSPECT", "job", among=among))["holders"]
+        return fields(holder)
+
+    def test_killing_the_active_changes_nothing_for_the_command_of_pawl_run(self):
+        addresses = ",".join(pawld.address for pawld in self.cluster.pawlds)
+        run = subprocess.Popen(
+            dies_with_parent([os.environ["PAWL"], "run", "job", "--", sys.executable, "-c", COMMAND]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PAWL_ADDR": addresses},
+        )
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        began = run.stdout.readline()
+        token = self.holder()["token"]
+        old = self.cluster.active()
+        old.kill()
+        others = self.cluster.others(old)
+        renewals = self.holder(others)["renewals"]
+        wait_until(
+            lambda: self.holder(others)["renewals"] > renewals, "it is renewed where it is now"
+        )
+        self.assertEqual(self.holder(others)["token"], token)
+        output = run.communicate(timeout=harness.PATIENCE)[0]
+        self.assertEqual([began, output], [f"began with {token}\n", "ended\n"])
+        self.assertEqual(run.returncode, 0)
+        self.assertEqual(fields(self.on_active("INSPECT", "job", among=others))["state"], "free")
 
 
 class RestoredTest(ClusterCase):

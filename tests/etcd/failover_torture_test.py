@@ -4,9 +4,15 @@ pawld on three etcd. The active pawld is killed, stopped past the end of its rol
 the leader of etcd is killed or stopped. `record.Checker` judges what the clients saw. Hard cases 46
 to 48. And a log in etcd that is long enough to be cleaned.
 
-Environment: PAWL_FAILOVER_SECONDS (120) and PAWL_TORTURE_SEED.
+    PAWL_FAILOVERS=1000 … failover_torture_test.py FailoverTortureTest
+
+ends after so many takeovers, has a short role_ttl, and prints how long nobody served. More kinds of
+faults, in more places: tests/nemesis/cluster_world.py.
+
+Environment: PAWL_FAILOVER_SECONDS (25) or PAWL_FAILOVERS, PAWL_TORTURE_SEED, PAWL_ETCD (the server).
 """
 
+import collections
 import concurrent.futures
 import os
 import random
@@ -15,40 +21,68 @@ import unittest
 
 from pawltest import harness, record, torture
 from pawltest.cluster import PawldCluster
-from pawltest.harness import Closed
+from pawltest.figures import percentiles
+from pawltest.harness import Closed, Error
 from pawltest.wait import wait_until
 
-SECONDS = float(os.environ.get("PAWL_FAILOVER_SECONDS", "120"))
+SECONDS = float(os.environ.get("PAWL_FAILOVER_SECONDS", "25"))
+FAILOVERS = int(os.environ.get("PAWL_FAILOVERS", "0"))
 SEED = int(os.environ.get("PAWL_TORTURE_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 WORKERS = 6
-ACKS_MIN, ACKS_MAX = 20, 400
+ACKS_MIN = 20
+ACKS_MAX = 60 if FAILOVERS else 400
+ROLE_TTL_MS = 1000 if FAILOVERS else 2000
+# One round in so many loses the leader of etcd as well.
+ETCD_EVERY = 12 if FAILOVERS else 2
+PROBE_EVERY = 0.005  # Seconds.
+REPORT_EVERY = 50  # Rounds.
 
 
 class FailoverTortureTest(unittest.TestCase):
     def test_what_was_acknowledged_survives_every_takeover(self):
         print(f"seed {SEED}")
         self.dice = random.Random(SEED)
-        self.cluster = PawldCluster(pawlds=3, etcds=3)
+        self.cluster = PawldCluster(pawlds=3, etcds=3, role_ttl_ms=ROLE_TTL_MS)
         self.addCleanup(self.cluster.remove)
         self.cluster.start()
         ledger = torture.Record(self.cluster.etcd.dir / "record")
         self.addCleanup(os.close, ledger.file)
         workers = [torture.Worker(number, ledger, SEED) for number in range(WORKERS)]
-        self.faults = {}
-        began = time.monotonic()
+        self.faults = collections.Counter()
+        self.unserved = collections.defaultdict(list)  # fault -> seconds until a grant
+        first = self.epoch()
+        self.began = time.monotonic()
         try:
             with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-                while time.monotonic() < began + SECONDS:
+                while self.goes_on(first):
                     self.look(ledger, workers)
                     self.one_round(ledger, workers, pool)
                     self.assertEqual(ledger.checker.faults, [])
+                    if sum(map(len, self.unserved.values())) % REPORT_EVERY == 0:
+                        self.report(ledger, first)
                 self.look(ledger, workers)
         except BaseException:
             print(self.cluster.logs()[-20000:])
             raise
-        print(f"{self.faults}, {ledger.checker.counts}, epoch {self.epoch()}")
+        self.report(ledger, first)
         self.assertEqual(record.check(ledger.read_back()), [], "the record as it stands")
-        self.assertGreaterEqual(ledger.acks, ACKS_MIN * sum(self.faults.values()))
+        self.assertGreaterEqual(ledger.acks, ACKS_MIN * sum(map(len, self.unserved.values())))
+
+    def goes_on(self, first):
+        if FAILOVERS:
+            return self.epoch() - first < FAILOVERS
+        return time.monotonic() < self.began + SECONDS
+
+    def report(self, ledger, first):
+        print(
+            f"{self.epoch() - first} takeovers in {(time.monotonic() - self.began) / 60:.1f} minutes;"
+            f" {dict(self.faults)}; {dict(ledger.checker.counts)}; violations: "
+            f"{len(ledger.checker.faults)}",
+            flush=True,
+        )
+        every = [seconds for some in self.unserved.values() for seconds in some]
+        for name, some in [*sorted(self.unserved.items()), ("all", every)]:
+            print(f"  until a grant after {name}: {percentiles(some)}", flush=True)
 
     def epoch(self):
         return wait_until(lambda: self.cluster.active().status(), "STATUS is answered")["epoch"]
@@ -69,7 +103,11 @@ class FailoverTortureTest(unittest.TestCase):
         server = self.cluster.active()
         goal = ledger.acks + self.dice.randint(ACKS_MIN, ACKS_MAX)
         running = [pool.submit(worker.run, server.port) for worker in workers]
-        etcd = self.dice.choice([None, None, "kill_etcd", "stop_etcd"])
+        etcd = (
+            self.dice.choice(["kill_etcd", "stop_etcd"])
+            if self.dice.randrange(ETCD_EVERY) == 0
+            else None
+        )
         node = self.cluster.etcd.leader() if etcd else None
         if etcd == "kill_etcd":
             node.kill()
@@ -81,9 +119,11 @@ class FailoverTortureTest(unittest.TestCase):
             2 * harness.PATIENCE,
         )
         fault = self.dice.choice([self.kill, self.stop_and_resume, self.terminate])
-        fault(server)
-        for name in filter(None, (etcd, fault.__name__)):
-            self.faults[name] = self.faults.get(name, 0) + 1
+        self.faults.update(filter(None, (etcd, fault.__name__)))
+        seconds = fault(server)
+        self.unserved[fault.__name__ + (" without its leader of etcd" if etcd else "")].append(
+            seconds
+        )
         for work in running:
             work.result(timeout=2 * harness.PATIENCE)
         if etcd == "kill_etcd":
@@ -93,23 +133,55 @@ class FailoverTortureTest(unittest.TestCase):
         if etcd:
             self.cluster.etcd.wait_healthy()
 
+    def served_by(self, pawlds, since):
+        """Asks these in turn until one grants; the seconds that took."""
+        request = harness.request_id()
+
+        def granted():
+            for pawld in pawlds:
+                try:
+                    with pawld.client(3, timeout=5) as client:
+                        grant = client.call(
+                            "ACQUIRE", "probe", "TTL", torture.TTL, "REQUEST", request
+                        )
+                        if isinstance(grant, Error):
+                            continue  # It stands by, or is loading.
+                        seconds = time.monotonic() - since
+                        client.call("RELEASE", grant["lease"])
+                        return seconds
+                except (Closed, OSError):
+                    continue
+            time.sleep(PROBE_EVERY)
+            return None
+
+        return wait_until(granted, "somebody serves again", 2 * harness.PATIENCE)
+
     def kill(self, server):
+        since = time.monotonic()
         server.kill()
+        seconds = self.served_by(self.cluster.others(server), since)
         server.start()
+        return seconds
 
     def terminate(self, server):
-        self.assertEqual(server.terminate(), 0, server.log()[-3000:])
+        since = time.monotonic()
+        server.process.terminate()
+        seconds = self.served_by(self.cluster.others(server), since)
+        self.assertEqual(server.wait(), 0, server.log()[-3000:])
         server.start()
+        return seconds
 
     def stop_and_resume(self, server):
         """Until another one is active: then what it had in memory is not the truth any more."""
+        since = time.monotonic()
         server.pause()
         try:
-            self.cluster.active(self.cluster.others(server))
+            seconds = self.served_by(self.cluster.others(server), since)
         finally:
             server.resume()
         # Whoever was connected learns of it, or is told READONLY.
         wait_until(lambda: server.role() == "standby", "the one that was stopped stands by")
+        return seconds
 
 
 class CleaningTest(unittest.TestCase):

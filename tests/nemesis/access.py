@@ -16,8 +16,13 @@ from pawltest import harness
 from pawltest.tls_files import Authority, trusting
 
 ROLES = {"worker": "use", "operator": "admin", "reader": "observe"}
-# Every address by which pawld is reached in a world; see network.Wire.host().
-HOSTS = ("DNS:localhost", "IP:127.0.0.1", *[f"IP:127.0.1.{n}" for n in range(1, 17)])
+# Every address by which pawld is reached in a world; see network.Wire.host() and
+# cluster_processes.ADDRESSES.
+HOSTS = (
+    *("DNS:localhost", "IP:127.0.0.1"),
+    *[f"IP:127.0.1.{n}" for n in range(1, 17)],
+    *[f"IP:10.77.0.2{n}" for n in range(1, 4)],
+)
 
 
 class Access:
@@ -51,11 +56,11 @@ class Access:
         """For a `pawl` that connects as this user."""
         return {"PAWL_AUTH": self.auth(user), "PAWL_TLS_CA": self.ca_file}
 
-    def client(self, port, user):
+    def client(self, port, user, **options):
         """Connects again where strangers displaced it before its HELLO was read, as libpawl does."""
         while True:
             try:
-                return harness.Client(port, 3, tls=self.tls, auth=self.auth(user))
+                return harness.Client(port, 3, tls=self.tls, auth=self.auth(user), **options)
             except AssertionError as refused:
                 if "BUSY unauthenticated" not in str(refused):
                     raise

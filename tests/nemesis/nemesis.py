@@ -25,6 +25,7 @@ import time
 
 import namespaces
 import schedule
+from pawltest.figures import percentiles
 
 WORLD = pathlib.Path(__file__).resolve().parent / "world.py"
 NEVER_LONGER = 240  # Seconds that a world may take beyond its schedule.
@@ -39,6 +40,10 @@ SUMS = {
         "clock_pawld",
         "clock_client",
         "freeze_and_restart",
+        "kill_active",
+        "kill_standby",
+        "kill_leader",
+        "restart_everything",
     ),
     "freezes": (
         "freeze_client",
@@ -46,10 +51,28 @@ SUMS = {
         "freeze_pawld",
         "freeze_run",
         "freeze_child",
+        "freeze_active",
+        "freeze_leader",
     ),
-    "partitions": ("cut_both", "cut_requests", "cut_replies", "half_open"),
+    "partitions": (
+        "cut_both",
+        "cut_requests",
+        "cut_replies",
+        "half_open",
+        *[kind for kind in schedule.CLUSTER_FAULTS if kind.startswith("cut_")],
+    ),
     "other network faults": ("reset", "delay"),
-    "disk faults": ("power_cut", "io_error", "hang_sync", "disk_full"),
+    "disk faults": (
+        "power_cut",
+        "io_error",
+        "hang_sync",
+        "disk_full",
+        "etcd_quota",
+        "etcd_disk_full",
+    ),
+    "handovers": ("hand_over",),
+    "takeovers": ("takeovers",),
+    "two actives at once": ("two_actives",),
     "crowds": ("strangers", "heavy_readers"),
 }
 # What a run of every kind of fault needs, at least one of each.
@@ -58,6 +81,7 @@ EVERY_KIND = [
     ("lossy", "postgres"),
     ("small", "mariadb"),
     ("failing", "sqlite"),
+    ("cluster", "postgres"),
 ]
 
 
@@ -115,6 +139,7 @@ class Tally:
             collections.Counter(),
         )
         self.failed = []
+        self.figures = collections.defaultdict(list)
         self.rss_max = 0
         self.began = time.monotonic()
 
@@ -123,8 +148,11 @@ class Tally:
         self.counts.update(result["counts"])
         self.worlds.update([f"{result['disk']} disk", f"{result['guard']} guard"])
         self.worlds["TLS"] += bool(result.get("tls"))
+        self.worlds.update(f"with {version}" for version in result.get("versions", []))
         self.rss_max = max(self.rss_max, result.get("rss_max", 0))
         self.worlds["all"] += 1
+        for name, seconds in result.get("figures", {}).items():
+            self.figures[name] += seconds
         if result["faults"]:
             self.failed.append(result)
         self.print_result(result)
@@ -169,6 +197,7 @@ class Tally:
             f"  {name.replace('_', ' '):<22}{count:>8}"
             for name, count in sorted(self.counts.items())
         ]
+        lines += [f"  {name}: {percentiles(some)}" for name, some in self.figures.items()]
         return "\n".join(lines)
 
     def as_json(self):

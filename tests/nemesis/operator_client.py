@@ -77,7 +77,10 @@ class OperatorClient(Recorder):
         )
         attempt["believed_until_ns"] = attempt["asked_ns"] + OWN_TTL_MS * 990_000 - 30_000_000
         with self.connect() as another:
-            self._replay(another, lock, request)
+            replay = self._replay(another, lock, request)
+        if replay:
+            self.history.append(replay)
+        era = self.era(client)
         release = {"kind": "release", "token": grant["token"], "invoked_ns": boot_now()}
         attempt["believed_until_ns"] = min(attempt["believed_until_ns"], release["invoked_ns"])
         self.history.append(release)
@@ -85,13 +88,20 @@ class OperatorClient(Recorder):
         if isinstance(live, Error):
             return
         release.update(returned_ns=boot_now(), was_live=live == 1)
-        self._replay(client, lock, request)
+        replay = self._replay(client, lock, request)
+        if replay and self.era(client) == era:
+            self.history.append(replay)
+
+    def era(self, client):
+        """The memory of ended requests ends with it, where no start in the history says so."""
+        del client
 
     @staticmethod
     def _acquire(client, lock, request):
         return client.call("ACQUIRE", lock, "TTL", OWN_TTL_MS, "REQUEST", request)
 
     def _replay(self, client, lock, request):
+        """As a line of the history; None: nothing is known of the request."""
         replay = {"kind": "replay", "request": request, "invoked_ns": boot_now()}
         answer = self._acquire(client, lock, request)
         replay["returned_ns"] = boot_now()
@@ -102,5 +112,5 @@ class OperatorClient(Recorder):
         elif answer.code in ("LOST", "CONFLICT"):
             replay["answer"] = answer.code.lower()
         else:
-            return  # Loading, or the store is full: nothing is known of the request.
-        self.history.append(replay)
+            return None  # Loading, or the store is full.
+        return replay

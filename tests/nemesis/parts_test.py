@@ -6,6 +6,7 @@ Environment: PAWL_BUILD is the build directory.
 
 import contextlib
 import fcntl
+import select
 import socket
 import struct
 import subprocess
@@ -16,10 +17,12 @@ import time
 import unittest
 
 import clocks
+import hosts
 import namespaces
 import network
 import programs
 from pawltest import tcp_proxy
+from pawltest.process import dies_with_parent
 
 
 def echo(address):
@@ -41,6 +44,28 @@ def echo(address):
 
     threading.Thread(target=serve, daemon=True).start()
     return listener
+
+
+# Prints what it receives, and sends it back.
+ECHO = f"""
+import socket, threading
+listener = socket.create_server(("0.0.0.0", {network.PORT}))
+print("listens")
+def answer(connection):
+    while data := connection.recv(1000):
+        print(data.decode(), end="")
+        connection.sendall(data)
+while True:
+    threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+"""
+# Sends what it reads, and prints what comes back.
+ASK = f"""
+import socket, sys
+connection = socket.create_connection((sys.argv[1], {network.PORT}))
+for line in sys.stdin:
+    connection.sendall(line.encode())
+    print(connection.recv(1000).decode(), end="")
+"""
 
 
 class PartsTest(unittest.TestCase):
@@ -95,6 +120,42 @@ class PartsTest(unittest.TestCase):
             mine.sendall(b"after")
             mine.recv(1000)
         self.wire.mend("e")
+
+    def in_host(self, name, code, *words):
+        """A Python program on one of the machines, which answers lines with lines."""
+        process = subprocess.Popen(
+            dies_with_parent([*self.hosts.enter(name), sys.executable, "-uc", code, *words]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def ask(self, process, word):
+        process.stdin.write(word + b"\n")
+        process.stdin.flush()
+
+    def test_machines_lose_packets_one_way_until_mended(self):
+        self.hosts = hosts.Hosts({"x": "10.77.0.41", "y": "10.77.0.42"})
+        self.addCleanup(self.hosts.close)
+        server = self.in_host("x", ECHO)
+        self.assertEqual(server.stdout.readline(), b"listens\n")
+        client = self.in_host("y", ASK, "10.77.0.41")
+        self.ask(client, b"before")
+        self.assertEqual(client.stdout.readline(), b"before\n")
+        self.hosts.cut([("x", "y")])
+        self.hosts.cut([("x", "y")])
+        self.ask(client, b"during")
+        self.assertEqual(server.stdout.readline(), b"before\n")
+        self.assertEqual(server.stdout.readline(), b"during\n", "the other way is whole")
+        self.hosts.mend([("x", "y")])
+        self.says(self.connect("10.77.0.41", network.PORT), b"the world is never cut\n")
+        self.assertEqual(select.select([client.stdout], [], [], 0)[0], [], "it is cut twice")
+        self.hosts.mend([("x", "y")])
+        self.assertEqual(client.stdout.readline(), b"during\n")
 
     def make_relay(self):
         made = tcp_proxy.Proxy(network.PORT)

@@ -61,7 +61,7 @@ class Client:
         count = len(self.lives)
         log = self.world.dir / f"{self.name}-{count}.log"
         self.lives.append(judge.Life(self.number, log))
-        self.process = self.world.spawn(self.clock, self.command(log, count))
+        self.process = self.world.spawn(self.name, self.clock, self.command(log, count))
         self.frozen = False
 
     def command(self, log, count):
@@ -129,7 +129,7 @@ class Crowd:
 
     def start(self, step):
         command = ["nice", "-n", "10", *self.command(step)]
-        self.process = self.world.spawn(0, command, self.world.crowd_environment())
+        self.process = self.world.spawn("crowd", 0, command, self.world.crowd_environment())
 
     def stop(self):
         if self.process is not None:
@@ -163,6 +163,7 @@ class Run:
         clock = self.dice.randrange(len(self.world.clocks))
         self.say("ask", locks=lock, mode="exclusive", limit=1, ttl=ttl, fenced=fenced)
         self.process = self.world.spawn(
+            self.name,
             clock,
             [
                 os.environ["PAWL"],

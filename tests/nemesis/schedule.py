@@ -16,7 +16,8 @@ Profile = collections.namedtuple("Profile", "seed seconds disk guard clients ttl
 Step = collections.namedtuple("Step", "at kind target span arg")
 Fault = collections.namedtuple("Fault", "every targets spans family")
 
-DISKS = {"plain": 5, "lossy": 2, "small": 2, "failing": 2}
+# Of one pawld; or several that share an etcd.
+DISKS = {"plain": 5, "lossy": 2, "small": 2, "failing": 2, "cluster": 4}
 GUARDS = {"sqlite": 6, "postgres": 2, "mariadb": 2}
 CLIENTS = 5
 RELAYED = 2  # The first clients talk through the relay, the others over a wire that nft cuts.
@@ -53,6 +54,47 @@ FAULTS = {
     "strangers": Fault(12.0, ["strangers"], (2.0, 6.0), "crowd"),
     "heavy_readers": Fault(14.0, ["heavy_readers"], (2.0, 5.0), "crowd"),
 }
+# The same of a cluster. How long they last is in times of `role_ttl`.
+_ACTIVE, _ETCD = ["active"], ["etcd"]
+CLUSTER_FAULTS = {
+    "kill_active": Fault(24.0, _ACTIVE, None, None),
+    "kill_standby": Fault(24.0, ["standby"], None, None),
+    "hand_over": Fault(32.0, _ACTIVE, None, None),
+    "freeze_active": Fault(24.0, _ACTIVE, (1.3, 3.0), "freeze"),
+    "cut_active_from_etcd": Fault(42.0, _ACTIVE, (0.5, 3.0), None),
+    "cut_active_to_etcd": Fault(54.0, _ACTIVE, (0.5, 3.0), None),
+    "cut_etcd_to_active": Fault(54.0, _ACTIVE, (0.5, 3.0), None),
+    "cut_active_from_clients": Fault(54.0, _ACTIVE, (0.5, 3.0), None),
+    "cut_active_to_clients": Fault(64.0, _ACTIVE, (0.5, 3.0), None),
+    "cut_clients_to_active": Fault(64.0, _ACTIVE, (0.5, 3.0), None),
+    "cut_machine": Fault(48.0, _ACTIVE, (0.5, 3.0), None),
+    "kill_leader": Fault(38.0, _ETCD, None, None),
+    "freeze_leader": Fault(42.0, _ETCD, (0.5, 3.0), "freeze"),
+    "cut_leader": Fault(48.0, _ETCD, (0.5, 3.0), None),
+    "cut_leader_to_followers": Fault(58.0, _ETCD, (0.5, 3.0), None),
+    "cut_followers_to_leader": Fault(58.0, _ETCD, (0.5, 3.0), None),
+    "etcd_quota": Fault(120.0, _ETCD, (0.5, 2.0), "space"),
+    "etcd_disk_full": Fault(120.0, _ETCD, (0.5, 2.0), "space"),
+    "restart_everything": Fault(120.0, ["everything"], None, None),
+}
+# What else is done to a world with a cluster, less often: a client must live through a takeover.
+OF_CLIENTS = (
+    "kill_client",
+    "clock_client",
+    "freeze_client",
+    "kill_run",
+    "kill_child",
+    "freeze_run",
+    "freeze_child",
+    "kill_database",
+)
+LESS_OFTEN = 3
+EVERY_FAULT = {**FAULTS, **CLUSTER_FAULTS}
+ROLE_TTL_MS = 1500
+# Some of the leases outlive a takeover, and some do not.
+TTL_MS_OF_CLUSTER = (2000, 3000, 4500)
+# A database that listens on loopback is not to be reached from the machine of a client.
+GUARDS_OF_CLUSTER = {"sqlite": 6, "postgres": 2}
 # These take nothing away from anyone who behaves: in a world with nothing else, no lease is lost.
 CROWDS = ("strangers", "heavy_readers")
 TTL_MS = (800, 1000, 1400)
@@ -70,15 +112,28 @@ CLOCKS = 3  # How many time namespaces there are to be started in, beside the ma
 def profile(seed, seconds, disk=None, guard=None, kinds=None):
     """What the seed does not decide may be given."""
     dice = random.Random(f"{seed}/profile")
-    by_chance = [
-        dice.choices(list(weights), list(weights.values()))[0] for weights in (DISKS, GUARDS)
-    ]
-    disk, guard = disk or by_chance[0], guard or by_chance[1]
-    possible = [kind for kind in FAULTS if _possible(kind, disk, guard)]
+    disk = disk or _weighed(dice, _disks_for(kinds))
+    guard = guard or _weighed(dice, GUARDS_OF_CLUSTER if disk == "cluster" else GUARDS)
+    possible = [kind for kind in EVERY_FAULT if _possible(kind, disk, guard)]
     wanted = [kind for kind in possible if kinds is None or kind in kinds]
-    ttl_ms = TTL_MS_OF_CROWDS if only_crowds(wanted) else dice.choice(TTL_MS)
+    ttl_ms = dice.choice(TTL_MS_OF_CLUSTER if disk == "cluster" else TTL_MS)
+    ttl_ms = TTL_MS_OF_CROWDS if only_crowds(wanted) else ttl_ms
     tls = random.Random(f"{seed}/tls").random() < TLS
     return Profile(seed, seconds, disk, guard, CLIENTS, ttl_ms, tuple(wanted), tls)
+
+
+def _disks_for(kinds):
+    """Those on which one of the kinds is possible."""
+    possible = {
+        disk: weight
+        for disk, weight in DISKS.items()
+        if any(_possible(kind, disk, "postgres") for kind in kinds or ["kill_client"])
+    }
+    return possible or DISKS
+
+
+def _weighed(dice, weights):
+    return dice.choices(list(weights), list(weights.values()))[0]
 
 
 def only_crowds(kinds):
@@ -86,6 +141,8 @@ def only_crowds(kinds):
 
 
 def _possible(kind, disk, guard):
+    if (kind in CLUSTER_FAULTS) != (disk == "cluster") and kind not in OF_CLIENTS:
+        return False
     if any(kind in kinds for kinds in OF_DISK.values()):
         return kind in OF_DISK[disk]
     return kind != "kill_database" or guard != "sqlite"
@@ -99,20 +156,23 @@ def steps(world):
 
 
 def _of_kind(world, kind, busy):
-    fault = FAULTS[kind]
+    every = EVERY_FAULT[kind].every
+    if world.disk == "cluster" and kind in OF_CLIENTS:
+        every *= LESS_OFTEN
     dice = random.Random(f"{world.seed}/{kind}")
-    at = dice.uniform(0.05, 0.5) * min(fault.every, world.seconds)
+    at = dice.uniform(0.05, 0.5) * min(every, world.seconds)
     while at < world.seconds:
         step = _one(world, kind, at, dice, busy)
         if step:
             yield step
-        at += dice.expovariate(1 / fault.every) if step else 0.05 * fault.every
+        at += dice.expovariate(1 / every) if step else 0.05 * every
 
 
 def _one(world, kind, at, dice, busy):
     """None: every possible target has a fault of this family already."""
-    fault = FAULTS[kind]
-    span = round(dice.uniform(*fault.spans) * world.ttl_ms / 1000, 3) if fault.spans else 0.0
+    fault = EVERY_FAULT[kind]
+    unit = ROLE_TTL_MS if kind in CLUSTER_FAULTS else world.ttl_ms
+    span = round(dice.uniform(*fault.spans) * unit / 1000, 3) if fault.spans else 0.0
     at = round(max(0.0, min(at, world.seconds - span)), 3)
     free = [
         target

@@ -39,7 +39,7 @@ class ScheduleTest(unittest.TestCase):
         for seed in range(50):
             lasting = collections.defaultdict(list)
             for step in schedule.steps(schedule.profile(seed, 60)):
-                family = schedule.FAULTS[step.kind].family
+                family = schedule.EVERY_FAULT[step.kind].family
                 if family:
                     lasting[family, step.target].append((step.at, step.at + step.span))
             for intervals in lasting.values():
@@ -51,6 +51,16 @@ class ScheduleTest(unittest.TestCase):
         self.assertNotIn("power_cut", schedule.profile(1, 30, "plain", "sqlite").kinds)
         self.assertNotIn("kill_database", schedule.profile(1, 30, "plain", "sqlite").kinds)
         self.assertIn("kill_database", schedule.profile(1, 30, "plain", "mariadb").kinds)
+
+    def test_a_cluster_has_faults_of_its_own_and_of_its_clients(self):
+        kinds = set(schedule.profile(1, 30, "cluster", "postgres").kinds)
+        self.assertEqual(kinds, {*schedule.CLUSTER_FAULTS, *schedule.OF_CLIENTS})
+        self.assertFalse(set(schedule.profile(1, 30, "plain").kinds) & set(schedule.CLUSTER_FAULTS))
+
+    def test_the_disk_fits_the_requested_kinds(self):
+        for seed in range(20):
+            self.assertEqual(schedule.profile(seed, 30, kinds=["kill_active"]).disk, "cluster")
+            self.assertEqual(schedule.profile(seed, 30, kinds=["io_error"]).disk, "failing")
 
     def test_only_requested_kinds_occur(self):
         world = schedule.profile(1, 30, "plain", "sqlite", kinds=["kill_pawld"])

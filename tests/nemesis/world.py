@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""One world: a pawld and its disk, clients and their wires, a guarded database; and what a schedule
-does to them.
+"""One world: a pawld and its disk, or a cluster of them on etcd, clients and their wires, a guarded
+database; and what a schedule does to them.
 
     world.py --seed 17 --seconds 60 [--disk lossy] [--guard postgres] [--only kill_pawld,cut_both]
              [--json FILE]
+    world.py --seed 17 --seconds 60 --disk cluster         # cluster_world.py
 
 Its parts (disk, guard, wire, relays, clocks, processes, recorders) know nothing of each other.
 Another store, or a gate before the resource, joins as a part with a close(), with what can be done
@@ -19,14 +20,11 @@ Environment: PAWL_BUILD is the build directory, by default build/.
 import argparse
 import collections
 import contextlib
-import heapq
-import itertools
 import json
 import os
 import pathlib
 import random
 import shutil
-import subprocess
 import sys
 import time
 
@@ -35,23 +33,20 @@ import clocks
 import disks
 import faults
 import guards
-import judge
 import namespaces
 import network
 import processes
 import programs
 import schedule
+from base_world import HERE, LOCKS, BaseWorld
 from clocks import boot_now
+from cluster_world import ClusterWorld
 from operator_client import OperatorClient
 from pawltest import harness, tcp_proxy
 from pawltest.harness import wait_until
-from pawltest.process import dies_with_parent
 from waiting_client import WaitingClient
 
 EXIT_STORE = 74
-LOCKS = ["alpha", "beta", "gamma", "pool"]
-PATIENT = 15.0  # Seconds for which a fault waits for a target.
-HERE = pathlib.Path(__file__).resolve().parent
 # A world without other faults has larger crowds.
 STRANGERS = {True: 11_500, False: 700}
 HEAVY_READERS = {True: 2000, False: 60}
@@ -64,28 +59,11 @@ RUN_EXITS_WHEN_HEALTHY = {0, 75, 121, 122}
 NO_CONNECTION = 69
 
 
-class World:
-    """Built part by part; close() takes them down in the opposite order."""
+class World(BaseWorld):
+    """One pawld and its disk."""
 
-    def __init__(self, profile, guard_mode="enforce"):
-        self.profile = profile
-        self.dir = harness.scratch(f"nemesis-{profile.seed}")
-        self.dice = random.Random(f"{profile.seed}/world")
-        self.done = collections.Counter()
-        self.history = []  # of pawld itself
-        self.looking = set()  # steps without a target yet
-        self.undo = []  # heap of (when, number, what to do)
-        self.numbers = itertools.count()
-        self.cleanups = []
-        self.frozen_since = None
-        self.calm_ns = 0
-        self.clients, self.run, self.server = {}, None, None
-        self.rss_max, self.rss_read = 0, 0.0
-        try:
-            self._build(guard_mode)
-        except BaseException:
-            self.close()
-            raise
+    server = frozen_since = None
+    rss_read = 0.0
 
     def _build(self, guard_mode):
         harness.allow_descriptors(16_384)
@@ -105,20 +83,17 @@ class World:
         self.cleanups += [self.strangers.stop, self.heavy_readers.stop]
         self.faults = faults.Faults(self)
 
-    def _part(self, part):
-        self.cleanups.append(part.close)
-        return part
+    def _servers(self):
+        return [self.server]
 
     def close(self):
-        """The processes first, then what they stand on."""
-        for part in [*self.clients.values(), self.run, self.server]:
-            if part is not None and part.process is not None:
-                part.process.kill()
-                part.process.wait()
-                part.process = None
-        for cleanup in reversed(self.cleanups):
-            cleanup()
-        self.cleanups = []
+        super().close()
+        if self.server:
+            self.server.log()  # Still known when its directory is gone.
+            shutil.rmtree(self.server.dir, ignore_errors=True)
+
+    def logs(self):
+        return self.server.log()
 
     # -- what the parts ask of it
 
@@ -126,17 +101,6 @@ class World:
         if name in self.relays:
             return f"{self.access.scheme}127.0.0.1:{self.relays[name].port}"
         return f"{self.access.scheme}{self.wire.host(name)}:{network.PORT}"
-
-    def spawn(self, clock, command, environment=None):
-        with open(self.dir / "output", "ab") as output:
-            return subprocess.Popen(
-                dies_with_parent([*self.clocks.enter(clock), *command]),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=self.dir,
-                env={**os.environ, "PYTHONPATH": str(HERE.parent), **(environment or {})},
-            )
 
     # -- crowds
 
@@ -159,7 +123,7 @@ class World:
             "--seed",
             step.arg,
             "--seconds",
-            step.span + PATIENT,
+            step.span + self.patient,
             *(["--tls"] if self.access.tls else []),
         ]
 
@@ -172,7 +136,7 @@ class World:
             "--count",
             HEAVY_READERS[schedule.only_crowds(self.profile.kinds)],
             "--seconds",
-            step.span + PATIENT,
+            step.span + self.patient,
             *(["--ca", self.access.ca_file] if self.access.tls else []),
         ]
 
@@ -237,8 +201,7 @@ class World:
 
     # -- running
 
-    def play(self):
-        """Runs the schedule; then every fault is healed, and the system must come to rest."""
+    def _start(self):
         self.start_pawld()
         self.recorders = [
             OperatorClient(
@@ -252,47 +215,8 @@ class World:
                 LOCKS[:3],
             ),
         ]
-        for process in [*self.clients.values(), self.run]:
-            process.start()
-        self.began = time.monotonic()
-        for step in schedule.steps(self.profile):
-            self._wait(self.began + step.at)
-            self._do(step, time.monotonic() + PATIENT)
-        self._wait(self.began + self.profile.seconds)
-        # A slow machine takes a little longer; a world without a fault it was to have would not
-        # count.
-        while self.looking:
-            self._wait(time.monotonic() + 0.05)
-        self._heal()
-        self._come_to_rest()
 
-    def _do(self, step, until):
-        """Retries for a while when the fault has no target at the moment."""
-        self.looking.discard(step)
-        if self.faults.meet(step):
-            self.done[step.kind] += 1
-        elif time.monotonic() < until:
-            self.looking.add(step)
-            self.later(0.05, lambda: self._do(step, until))
-
-    def later(self, span, action):
-        heapq.heappush(self.undo, (time.monotonic() + span, next(self.numbers), action))
-
-    def _wait(self, until):
-        """Meanwhile ends the faults that are due, and checks every process."""
-        while True:
-            self._watch()
-            now = time.monotonic()
-            if self.undo and self.undo[0][0] <= now:
-                heapq.heappop(self.undo)[2]()
-            elif now >= until:
-                return
-            else:
-                time.sleep(min(0.02, until - now))
-
-    def _watch(self):
-        for process in [*self.clients.values(), self.run]:
-            process.watch()
+    def _watch_servers(self):
         if self.server.process is not None and self.server.process.poll() is not None:
             self._ended_by_itself()
             self.start_pawld(self.dice.randrange(1 << 32))
@@ -300,51 +224,18 @@ class World:
             self.rss_read = time.monotonic()
             with contextlib.suppress(AssertionError, OSError):  # It has ended meanwhile.
                 self.rss_max = max(self.rss_max, self.server.rss_bytes())
-        for recorder in self.recorders:
-            if recorder.fault:
-                raise recorder.fault
 
     def _heal(self):
         self.calm_ns = boot_now()  # No fault from now on.
         while self.undo:
-            heapq.heappop(self.undo)[2]()
+            self._undo_next()
         self.disk.mend()
         self.kill_pawld()  # Once more, without any fault that is still to come.
         self.start_pawld()
         self.calm_ns = boot_now()
 
-    def _come_to_rest(self):
-        """P7, on real clocks: every client has a grant again; then all stop and release
-        back."""
-        for client in self.clients.values():
-            wait_until(
-                lambda c=client: self._granted_since_calm(c),
-                f"all is healed, and {client.name} is granted something",
-            )
-        for process in [*self.clients.values(), self.run]:
-            process.stop()
-        for recorder in self.recorders:
-            recorder.stop()
-
-    def _granted_since_calm(self, client):
-        self._watch()
-        return any(
-            event["e"] == "granted" and event["at"] > self.calm_ns
-            for event in judge.read_events(client.lives[-1].path)
-        )
-
     def verdict(self):
-        lives = [life for process in [*self.clients.values(), self.run] for life in process.lives]
-        rows = {name: self.guard.rows(name) for name in guards.RESOURCES}
-        history = self.history + [line for recorder in self.recorders for line in recorder.history]
-        verdict = judge.judge(
-            lives,
-            rows,
-            history,
-            self.calm_ns,
-            os.environ["PAWL_CHECK_HISTORY"],
-            self.dir / "history.jsonl",
-        )
+        verdict = super().verdict()
         verdict.faults.extend(self._crowd_faults(verdict))
         return verdict
 
@@ -365,11 +256,8 @@ class World:
 def idle(profile, verdict, done):
     """What was asked for and hardly came: such a run proves nothing."""
     missing = [f"no {kind}" for kind in profile.kinds if not done[kind]]
-    for what, least in (
-        ("grants", profile.seconds / 2),
-        ("writes_admitted", profile.seconds),
-        ("renewals", profile.seconds / 20),
-    ):
+    busy = profile.seconds / (4 if profile.disk == "cluster" else 1)  # A takeover takes seconds.
+    for what, least in (("grants", busy / 2), ("writes_admitted", busy), ("renewals", busy / 20)):
         if verdict.counts[what] < least:
             missing.append(
                 f"only {verdict.counts[what]} {what.replace('_', ' ')} in {profile.seconds} s"
@@ -378,7 +266,8 @@ def idle(profile, verdict, done):
 
 
 def play(profile, guard_mode):
-    world = World(profile, guard_mode)
+    kind = ClusterWorld if profile.disk == "cluster" else World
+    world = kind(profile, guard_mode)
     try:
         world.play()
         verdict = world.verdict()
@@ -389,10 +278,9 @@ def play(profile, guard_mode):
     finally:
         world.close()
     if found:
-        (world.dir / "pawld.log").write_text(world.server.log())
+        (world.dir / "servers.log").write_text(world.logs())
     else:
         shutil.rmtree(world.dir, ignore_errors=True)
-    shutil.rmtree(world.server.dir, ignore_errors=True)
     return {
         "seed": profile.seed,
         "seconds": profile.seconds,
@@ -405,6 +293,8 @@ def play(profile, guard_mode):
         "counts": counts,
         "details": details.most_common(6),
         "run_exits": world.run.exits,
+        "figures": world.figures(),
+        "versions": world.versions(),
         "dir": str(world.dir) if found else None,
     }
 

@@ -129,7 +129,14 @@ class Client:
     """One connection. Not thread-safe."""
 
     def __init__(
-        self, port, protocol=2, timeout=DEADLINE, receive_buffer=None, tls=None, auth=None
+        self,
+        port,
+        protocol=2,
+        timeout=DEADLINE,
+        receive_buffer=None,
+        tls=None,
+        auth=None,
+        host="127.0.0.1",
     ):
         """`tls`: an ssl.SSLContext; `auth`: user:secret, for protocol 3."""
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -137,7 +144,7 @@ class Client:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(timeout)
         try:
-            self.socket.connect(("127.0.0.1", port))
+            self.socket.connect((host, port))
             if tls:
                 self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         except OSError:
