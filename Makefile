@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BIN := build/bin
 
-.PHONY: help demo run run-ha build deb test test-deep test-all test-etcd-versions mutants models soak torture bench format tidy setup clean
+.PHONY: help demo run run-ha build deb test test-deep test-all test-etcd-versions mutants models soak torture failovers bench format tidy setup clean
 
 help:
 	@echo "make demo      set up, build, and show in a minute what this is about"
@@ -20,6 +20,7 @@ help:
 	@echo "make models [DEEP=1]   check the models of the protocol; DEEP: within larger bounds (minutes, 6 GB)"
 	@echo "make soak HOURS=n   simulate new seeds for n hours"
 	@echo "make torture HOURS=n [SEED=n] [ONLY=kinds]   real programs under kills, freezes, partitions and bad disks for n hours"
+	@echo "make failovers COUNT=n   lose the active one of three pawld n times, and tell how long nobody served"
 	@echo "make bench     pawld beside Redis and two ceilings, and what guards cost, as ratios of one run"
 	@echo "make format    format the sources;  make tidy: clang-tidy over them"
 
@@ -105,6 +106,13 @@ torture:
 	@cmake --build build -j $(JOBS) --target $(TORTURE)
 	@PYTHONPATH=tests /usr/bin/python3 tests/nemesis/nemesis.py --hours $(HOURS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) --json build/torture.json
 	@PYTHONPATH=tests PAWLD=$(abspath $(BIN))/pawld PAWL_E2E_DIR=$(abspath build/tests/e2e) $(if $(SEED),PAWL_TORTURE_SEED=$(SEED)) PAWL_FAILOVER_SECONDS=$$(/usr/bin/python3 -c 'print(max(120, $(HOURS) * 360))') /usr/bin/python3 tests/etcd/failover_torture_test.py
+
+COUNT ?= 1000
+failovers:
+	@scripts/setup test
+	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
+	@cmake --build build -j $(JOBS) --target pawld
+	@PYTHONPATH=tests PAWLD=$(abspath $(BIN))/pawld PAWL_E2E_DIR=$(abspath build/tests/e2e) $(if $(SEED),PAWL_TORTURE_SEED=$(SEED)) PAWL_FAILOVERS=$(COUNT) /usr/bin/python3 tests/etcd/failover_torture_test.py FailoverTortureTest
 
 bench:
 	@scripts/setup test bench

@@ -212,8 +212,9 @@ class RunTest(ClusterCase):
 
     def test_killing_the_active_changes_nothing_for_the_command_of_pawl_run(self):
         addresses = ",".join(pawld.address for pawld in self.cluster.pawlds)
+        command = [sys.executable, "-c", COMMAND]
         run = subprocess.Popen(
-            dies_with_parent([os.environ["PAWL"], "run", "job", "--", sys.executable, "-c", COMMAND]),
+            dies_with_parent([os.environ["PAWL"], "run", "job", "--", *command]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -4,12 +4,13 @@ pawld on three etcd. The active pawld is killed, stopped past the end of its rol
 the leader of etcd is killed or stopped. `record.Checker` judges what the clients saw. Hard cases 46
 to 48. And a log in etcd that is long enough to be cleaned.
 
-    PAWL_FAILOVERS=1000 … failover_torture_test.py FailoverTortureTest
+    make failovers COUNT=1000
 
 ends after so many takeovers, has a short role_ttl, and prints how long nobody served. More kinds of
 faults, in more places: tests/nemesis/cluster_world.py.
 
-Environment: PAWL_FAILOVER_SECONDS (25) or PAWL_FAILOVERS, PAWL_TORTURE_SEED, PAWL_ETCD (the server).
+Environment: PAWL_FAILOVER_SECONDS (25) or PAWL_FAILOVERS, PAWL_TORTURE_SEED, and PAWL_ETCD (the
+server).
 """
 
 import collections
@@ -74,10 +75,10 @@ class FailoverTortureTest(unittest.TestCase):
         return time.monotonic() < self.began + SECONDS
 
     def report(self, ledger, first):
+        minutes = (time.monotonic() - self.began) / 60
         print(
-            f"{self.epoch() - first} takeovers in {(time.monotonic() - self.began) / 60:.1f} minutes;"
-            f" {dict(self.faults)}; {dict(ledger.checker.counts)}; violations: "
-            f"{len(ledger.checker.faults)}",
+            f"{self.epoch() - first} takeovers in {minutes:.1f} minutes; {dict(self.faults)}; "
+            f"{dict(ledger.checker.counts)}; violations: {len(ledger.checker.faults)}",
             flush=True,
         )
         every = [seconds for some in self.unserved.values() for seconds in some]

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""A cluster under faults for most of a minute: three pawld on three etcd, each on a machine of its own, and
-every kind of fault that schedule.py has for them. Hard cases 46 to 49 and 51. The long ones:
-nemesis.py --pairs cluster:sqlite, `make torture`.
+"""A cluster under faults for most of a minute: three pawld on three etcd, each on a machine of its
+own, and every kind of fault that schedule.py has for them. Hard cases 46 to 49 and 51. The long
+ones: nemesis.py --pairs cluster:sqlite, `make torture`.
 
-Environment: PAWL_BUILD, as in nemesis.py; PAWL_NEMESIS_SECONDS (50), PAWL_ETCD (the server).
+Environment: PAWL_BUILD, as in nemesis.py; PAWL_NEMESIS_SECONDS (50), PAWL_NEMESIS_SEED (5), and
+PAWL_ETCD (the server).
 """
 
 import os

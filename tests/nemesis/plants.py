@@ -17,6 +17,7 @@ import nemesis
 
 Plant = collections.namedtuple("Plant", "disk guard lesson")
 SECONDS = 20
+SECONDS_OF_A_CLUSTER = 40
 
 # Bugs of src/base/mutants.h that real programs can be made to show within seconds, on the disk
 # where they matter.
@@ -44,6 +45,10 @@ PLANTS = {
     "break_can_be_renewed": Plant("plain", "sqlite", "a broken lease is renewed"),
     "answer_before_sync": Plant("lossy", "sqlite", "answered before it is on disk"),
     "failed_commit_goes_on": Plant("failing", "sqlite", "a failed write is passed over"),
+    "role_window_ignored": Plant("cluster", "sqlite", "an old active answers from memory"),
+    "epoch_not_compared": Plant("cluster", "sqlite", "a write does not compare who is active"),
+    "takeover_too_soon": Plant("cluster", "sqlite", "a standby takes over within the window"),
+    "takeover_with_a_stale_copy": Plant("cluster", "sqlite", "a takeover misses what was written"),
 }
 # Guards that judge and let everything through.
 SHADOWS = {
@@ -55,11 +60,12 @@ SHADOWS = {
 def find(name, plant, tries, seed):
     """(what found it, worlds) or (None, worlds)."""
     more = ["--guard-mode", "shadow"] if name in SHADOWS else []
+    seconds = SECONDS_OF_A_CLUSTER if plant.disk == "cluster" else SECONDS
     if name in PLANTS:
         os.environ["PAWL_MUTANT"] = name
     try:
         for number in range(tries):
-            faults = nemesis.play(seed + number, SECONDS, plant.disk, plant.guard, more)["faults"]
+            faults = nemesis.play(seed + number, seconds, plant.disk, plant.guard, more)["faults"]
             found = [fault for fault in faults if not fault.startswith("idle")]
             if found:
                 return found[0], number + 1
