@@ -8,7 +8,7 @@ from cluster_processes import CLIENT_HOSTS, ETCDS, PAWLDS
 from faults import Faults
 from hosts import both_ways, one_way
 
-PATIENT = 60.0  # Seconds until a pawld that was told to stop must have ended.
+PATIENT = 60.0  # Seconds until a pawld that was told to stop has ended, and another one serves.
 LOOK_EVERY = 0.05
 DOWN_AT_MOST = 1.0  # Seconds until what was killed is started again.
 JUNK_OF_A_FULL_DISK = 12  # So much that the file of etcd must grow.
@@ -58,13 +58,14 @@ class ClusterFaults(Faults):
         pawld.launch()
 
     def freeze_active(self, step):
-        """Until another one is active, and at most for the span: then it wakes up, and believes to
-        be active."""
+        """Most of them until another one is active: then it wakes up, and believes to be active.
+        The others for the span, whoever is active by then."""
         pawld = self.world.active()
         if pawld is None:
             return False
         pawld.freeze()
-        self._thaw_late(pawld, self.world.epoch, time.monotonic() + step.span)
+        span = PATIENT if step.arg % 4 else step.span
+        self._thaw_late(pawld, self.world.epoch, time.monotonic() + span)
         return True
 
     def _thaw_late(self, pawld, epoch, until):
@@ -156,9 +157,9 @@ class ClusterFaults(Faults):
         return True
 
     def _fill_and_free(self, span):
-        while not self.world.healing and not self.world.etcd.fill():
+        while not self.world.etcd.fill():
             time.sleep(LOOK_EVERY)
-        self.world.done["etcd_alarms"] += bool(self.world.etcd.alarms())
+        self.world.done["etcd_alarms"] += 1
         time.sleep(span)
         self._free()
 
@@ -177,7 +178,7 @@ class ClusterFaults(Faults):
         return True
 
     def _free_disk(self):
-        if self.space_is_busy():
+        if self._is_at_work():
             return self.world.later(LOOK_EVERY, self._free_disk)
         node = self.world.etcd.nodes[ETCDS[-1]]
         if node.process is not None and node.process.poll() is not None:
@@ -188,6 +189,10 @@ class ClusterFaults(Faults):
         self._space = self._pool.submit(self._free)
 
     def space_is_busy(self):
+        """Whether one of these faults lasts."""
+        return self.world.etcd.disk_is_full or self._is_at_work()
+
+    def _is_at_work(self):
         """Filling and freeing etcd takes seconds, and is done beside the rest."""
         if self._space is not None and self._space.done():
             self._space.result()  # Raises what went wrong.

@@ -125,7 +125,7 @@ class Etcd:
 
     def __init__(self, hosts, directory):
         self.hosts, self.dir = hosts, directory
-        self.has_junk = False
+        self.disk_is_full = False
         self.version = "etcd"
         self._mount = disk_faults.small_tmpfs(SMALL)
         self.small = self._mount.__enter__()
@@ -165,7 +165,6 @@ class Etcd:
 
     def put_junk(self, count):
         """Values that are in the way, until one is refused; whether one was."""
-        self.has_junk = True
         value = base64.b64encode(b"junk" * (JUNK // 4)).decode()
         node = self.leader()
         for number in range(count if node else 0):
@@ -193,7 +192,6 @@ class Etcd:
             self.etcdctl("alarm", "disarm")
         except subprocess.CalledProcessError:
             return False
-        self.has_junk = False
         return True
 
     def etcdctl(self, *words, nodes=None, check=True):
@@ -216,6 +214,7 @@ class Etcd:
 
     def fill_disk(self):
         """Of e3, which ends by itself when it cannot write."""
+        self.disk_is_full = True
         for piece in (1 << 20, 4 << 10):  # It may be faster; full is full.
             with contextlib.suppress(OSError), open(self.small / "ballast", "ab") as file:
                 while True:
@@ -223,6 +222,7 @@ class Etcd:
 
     def free_disk(self):
         (self.small / "ballast").unlink(missing_ok=True)
+        self.disk_is_full = False
 
     def close(self):
         for node in self.nodes.values():

@@ -110,7 +110,6 @@ class ClusterWorld(BaseWorld):
     def _build(self, guard_mode):
         self.pawlds, self.watchers = {}, {}
         self.epoch = 0  # The greatest that was seen.
-        self.healing = False  # No new fault begins.
         self.served_after = []  # Seconds from healing until each client was granted something.
         self.access = access.Access(self.dir, self.profile.tls)
         self.clocks = self._part(clocks.Clocks(schedule.CLOCKS, not self.profile.tls))
@@ -205,11 +204,10 @@ class ClusterWorld(BaseWorld):
         for node in self.etcd.nodes.values():
             if node.process is None or node.process.poll() is None:
                 continue
-            if node.data != self.etcd.small:
+            if node.data != self.etcd.small or not self.etcd.disk_is_full:
                 raise AssertionError(f"{node.name} has ended:\n{self.etcd.log()}")
 
     def _heal(self):
-        self.healing = True
         while self.undo or self.faults.space_is_busy():
             self._watch()
             if self.undo:
