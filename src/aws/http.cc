@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/store_limits.h"
 
 namespace pawl::aws {
 namespace {

@@ -31,6 +31,9 @@ void add_guard(CommandLine& line) {
   add_guard_advance(line);
   add_guard_max(line);
   add_guard_compact(line);
+  add_guard_put(line);
+  add_guard_get(line);
+  add_guard_gc(line);
   add_guard_conformance(line);
   add_guard_uninstall(line);
 }

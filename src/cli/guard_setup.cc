@@ -205,8 +205,9 @@ void add_guard_protect(CommandLine& line) {
   auto options = std::make_shared<Protect>();
   Verb verb = line.verb("guard", "protect", "put a table under guard", Talks::kToNobody);
   options->target.declare(verb);
-  verb.required("TABLE", options->wanted.table,
-                "the table, as in SQL: orders, shop.orders; redis: a key, or 'orders:*'");
+  verb.required(
+      "TABLE", options->wanted.table,
+      "the table, as in SQL: orders, shop.orders; redis: a key, or 'orders:*'; s3: an object");
   verb.text("--guard", "NAME", options->wanted.guard,
             "the guard's name (default: the table's); several tables may share it");
   verb.text("--key", "COLUMN", options->wanted.key, "each row is a resource of its own, NAME:KEY");
@@ -221,7 +222,8 @@ void add_guard_protect(CommandLine& line) {
       "  pawl guard protect postgres accounts --key id    a lock for each row\n"
       "  pawl guard protect postgres lines --by order_id  a lock for each order\n"
       "  pawl guard protect mariadb shop.orders           in MariaDB --by takes a column\n"
-      "  pawl guard protect redis 'orders:*'              keys that begin with orders:");
+      "  pawl guard protect redis 'orders:*'              keys that begin with orders:\n"
+      "  pawl guard protect s3 reports/nightly.csv        one object");
   verb.run([options](Console& console) {
     if (options->mode_given()) options->wanted.mode = options->mode;
     return protect(console, *options);

@@ -17,6 +17,9 @@ void add_guard_emergency(CommandLine& line);
 void add_guard_advance(CommandLine& line);
 void add_guard_max(CommandLine& line);
 void add_guard_compact(CommandLine& line);
+void add_guard_put(CommandLine& line);
+void add_guard_get(CommandLine& line);
+void add_guard_gc(CommandLine& line);
 void add_guard_conformance(CommandLine& line);
 void add_guard_uninstall(CommandLine& line);
 

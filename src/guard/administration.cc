@@ -16,6 +16,8 @@ constexpr std::array<std::string_view, kTaskCount> kTasks{
     "name the writes that an advance would wait for",
     "end the transactions of former holders",
     "be compacted",
+    "write and read contents by command",
+    "leave anything behind that could be collected",
 };
 
 }  // namespace
@@ -57,6 +59,16 @@ Result<std::vector<std::string>> Administration::blockers(const std::string&) {
 }
 Result<void> Administration::compact(const std::string&, std::uint64_t, Rehearse) {
   return unable(Task::kCompact);
+}
+Result<Decision> Administration::put(const std::string&, std::uint64_t, std::uint64_t,
+                                     const std::string&) {
+  return unable(Task::kContent);
+}
+Result<std::optional<std::string>> Administration::get(const std::string&) {
+  return unable(Task::kContent);
+}
+Result<std::vector<std::string>> Administration::collect(const std::string&, Rehearse) {
+  return unable(Task::kCollect);
 }
 
 void weaken_by_problems(Status& status, const Result<std::vector<Problem>>& problems) {

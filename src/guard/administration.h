@@ -108,8 +108,10 @@ enum class Task : std::uint8_t {
   kBlockers,  // name the writes that an advance would wait for
   kEvict,     // Stragglers::kEvict
   kCompact,
+  kContent,  // write and read whole contents: put, get
+  kCollect,
 };
-inline constexpr std::size_t kTaskCount = 10;
+inline constexpr std::size_t kTaskCount = 12;
 
 // Every administration tells what is installed, its status and fences, and advances. The rest is
 // optional: the default of such a call fails with kInvalid, and can() says beforehand.
@@ -161,6 +163,15 @@ class Administration {
   virtual Result<std::vector<std::string>> blockers(const std::string& resource);
   // Forgets what is below `below`, by raising a floor for all of the guard.
   virtual Result<void> compact(const std::string& guard, std::uint64_t below, Rehearse rehearse);
+
+  // Where a resource has a content that is written and read as a whole. The content of a resource
+  // that has none is nothing.
+  virtual Result<Decision> put(const std::string& resource, std::uint64_t token,
+                               std::uint64_t operation, const std::string& content);
+  virtual Result<std::optional<std::string>> get(const std::string& resource);
+  // Removes what writers that were refused or cut off have left behind, and returns its names; of
+  // every guard when `guard` is empty.
+  virtual Result<std::vector<std::string>> collect(const std::string& guard, Rehearse rehearse);
 
  protected:
   // "PostgreSQL: a guard here cannot …".

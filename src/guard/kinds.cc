@@ -9,6 +9,7 @@
 #include "guard/mariadb/kind.h"
 #include "guard/postgres/kind.h"
 #include "guard/redis/kind.h"
+#include "guard/s3/kind.h"
 #include "guard/sqlite/kind.h"
 #include "guard_contract/resource_name.h"
 #ifdef PAWL_TEST_KINDS
@@ -19,7 +20,7 @@ namespace pawl::guard {
 namespace {
 
 const std::array kKinds{
-    &kPostgresKind, &kSqliteKind, &kMariaKind, &kRedisKind,
+    &kPostgresKind, &kSqliteKind, &kMariaKind, &kRedisKind, &kS3Kind,
 #ifdef PAWL_TEST_KINDS  // Only in a pawl that tests link: tests/guard/toy.
     &kToyKind,
 #endif

@@ -3,7 +3,7 @@
 // frozen, and then writes twice: under its lease, which must know that it is over, and with its
 // token alone, as a program would that does not ask, which the table must refuse.
 //
-//   worker postgres|sqlite|mariadb|redis WHERE RESOURCE LOCK VALUE [stay]       (PAWL_ADDR: pawld)
+//   worker postgres|sqlite|mariadb|redis|s3 WHERE RESOURCE LOCK VALUE [stay]       (PAWL_ADDR: pawld)
 //
 // Ends with 0 when the write is in effect, with 121 when the last one was refused as stale.
 #include <libpq-fe.h>
@@ -17,10 +17,12 @@
 
 #include "guard/mariadb/connection.h"
 #include "guard/redis/connection.h"
+#include "guard/s3/dsn.h"
 #include "pawl/mariadb.h"
 #include "pawl/pawl.h"
 #include "pawl/postgres.h"
 #include "pawl/redis.h"
+#include "pawl/s3.h"
 #include "pawl/sqlite.h"
 
 namespace pawl {
@@ -145,12 +147,32 @@ class RedisTable final : public Table {
   const std::string resource_;
 };
 
+// The table is the content of the object.
+class S3Table final : public Table {
+ public:
+  S3Table(const char* where, std::string resource)
+      : guard_(*guard::parse_s3_dsn(where)), resource_(std::move(resource)) {}
+  Guard& guard() override { return guard_; }
+  Result<Decision> write(const Lease& lease, const std::string& value) override {
+    return guard_.write(lease, resource_, value);
+  }
+  std::string write_with_token(std::uint64_t token, const std::string& value) override {
+    const auto done = guard_.write(token, resource_, value);
+    return done ? "" : done.error().detail;
+  }
+
+ private:
+  S3Guard guard_;
+  const std::string resource_;
+};
+
 std::unique_ptr<Table> open(const std::string& kind, const char* where,
                             const std::string& resource) {
   if (kind == "postgres") return std::make_unique<PostgresTable>(where, resource);
   if (kind == "sqlite") return std::make_unique<SqliteTable>(where, resource);
   if (kind == "mariadb") return std::make_unique<MariaTable>(where, resource);
   if (kind == "redis") return std::make_unique<RedisTable>(where, resource);
+  if (kind == "s3") return std::make_unique<S3Table>(where, resource);
   return nullptr;
 }
 
