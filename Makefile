@@ -57,13 +57,13 @@ test:
 	@$(CTEST) -LE 'deep|long'
 
 test-deep:
-	@scripts/setup test bench
+	@scripts/setup test bench deep
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS)
 	@$(CTEST) -L deep -LE long
 
 test-all:
-	@scripts/setup test bench
+	@scripts/setup test bench deep
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS)
 	@$(CTEST)

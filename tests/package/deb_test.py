@@ -563,6 +563,7 @@ class DebTest(unittest.TestCase):
             "pawl-postgres",
             "pawl-mariadb",
             "pawl-redis",
+            "pawl-s3",
             "pawl-sqlite",
             "pawl-testing",
         ).stdout.split()
@@ -582,7 +583,7 @@ class DebTest(unittest.TestCase):
             for name, package in self.packages.items()
         }
         self.assertEqual(sorted(needs), sorted(PACKAGES))
-        for client in ("libpq", "mariadb", "sqlite", "hiredis"):
+        for client in ("libpq", "mariadb", "sqlite", "hiredis", "curl"):
             self.assertNotIn(client, needs["pawld"])
             self.assertNotIn(client, needs["libpawl0"])
         self.assertIn("libpq5", needs["pawl"])

@@ -6,7 +6,7 @@
         server.objects("shop")          # {key: bytes}
 
 It checks every signature with code of its own. It is no product: the real one in the tests is
-Ceph's (ceph.py). `faults` makes it misbehave, as stores do that are only called compatible:
+Ceph's (ceph.py). `python3 -m pawltest.s3_server PORT BUCKET…` starts it for people. `faults` makes it misbehave, as stores do that are only called compatible:
 
     ignore_conditions    PUT and DELETE happen whatever their conditions are
     unquoted             If-Match is compared without quotes, as Ceph 16 does
@@ -18,7 +18,9 @@ import hmac
 import http.server
 import os
 import re
+import ssl
 import subprocess
+import sys
 import threading
 import unittest
 import urllib.parse
@@ -166,9 +168,16 @@ class Server:
         self.lock = threading.Lock()
         self.http = None
 
-    def start(self):
+    def start(self, files=None):
+        """`files`: the certificate and key of a server that speaks TLS (tls_files.py)."""
         self.http = Threads(("127.0.0.1", 0), Handler)
         self.http.store = self
+        if files:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(files.cert, files.key)
+            self.http.socket = context.wrap_socket(
+                self.http.socket, server_side=True, do_handshake_on_connect=False
+            )
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
         return self
 
@@ -257,3 +266,17 @@ class ServerCase(unittest.TestCase):
 
 def main():
     unittest.main(module="__main__", verbosity=2)
+
+
+def serve(port, *buckets):
+    """For people, until it is interrupted."""
+    server = Server()
+    for name in buckets:
+        server.create_bucket(name)
+    server.http = Threads(("127.0.0.1", port), Handler)
+    server.http.store = server
+    server.http.serve_forever()
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), *sys.argv[2:])

@@ -5,9 +5,11 @@ is the tests' own, which keeps conditions as Amazon documents them; ceph_test.py
 import hashlib
 import json
 import re
-import unittest
+import shutil
 
-from pawltest.s3_server import ServerCase, main
+from pawltest import harness
+from pawltest.s3_server import Server, ServerCase, main
+from pawltest.tls_files import Authority
 
 KEY = "reports/nightly 1.csv"
 
@@ -91,6 +93,33 @@ class FromNothingTest(ServerCase):
     def test_store_that_does_not_answer_is_unavailable(self):
         self.dsn = "bucket=shop endpoint=http://127.0.0.1:1"
         self.guard("install", code=69)
+
+
+class TlsTest(ServerCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = harness.scratch("s3-tls")
+        cls.addClassCleanup(shutil.rmtree, cls.dir, ignore_errors=True)
+        cls.authority = Authority(cls.dir, "authority")
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.remove)
+        cls.server.start(cls.authority.sign("s3"))
+
+    def use(self, **more):
+        self.dsn = self.server.dsn("shop", **more).replace("http://", "https://")
+
+    def test_certificate_of_an_authority_that_was_named(self):
+        self.use(ca_file=self.authority.cert)
+        self.guard("install")
+        self.guard("protect", "a", "--mode", "enforce")
+        self.put("a", 34, "x")
+        self.put("a", 33, "y", code=121)
+
+    def test_unknown_authority_is_not_trusted(self):
+        self.use()
+        done = self.guard("install", code=69)
+        self.assertIn("certificate", done.stderr)
+        self.assertEqual(self.shop, {})
 
 
 class ContentTest(ServerCase):
@@ -232,4 +261,4 @@ class UnquotedTest(ServerCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()
