@@ -3,6 +3,7 @@
 #include <curl/curl.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <mutex>
 #include <utility>
@@ -82,17 +83,23 @@ class CurlHttp final : public Http {
       long status = 0;
       curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &status);
       receiving.response.status = static_cast<int>(status);
+      long connects = 0;
+      curl_easy_getinfo(curl_.get(), CURLINFO_NUM_CONNECTS, &connects);
+      receiving.response.perhaps_repeated = connected_ && connects > 0;
+      connected_ = true;
       return std::move(receiving.response);
     }
-    const std::string why = receiving.too_large     ? "its answer is too large"
-                            : words.front() != '\0' ? std::string(words.data())
-                                                    : curl_easy_strerror(code);
+    const std::string failed = "the request to " + origin + " failed: ";
+    // Asking again would bring the same answer.
+    if (receiving.too_large && request.method == "GET")
+      return Error{Code::kInvalid, failed + "its answer has more than " + std::to_string(body_max) +
+                                       " bytes, or too long headers"};
     curl_off_t connected = 0;  // A time-out while connecting has sent nothing either.
     curl_easy_getinfo(curl_.get(), CURLINFO_CONNECT_TIME_T, &connected);
     const bool before =
         nothing_was_sent(code) || (code == CURLE_OPERATION_TIMEDOUT && connected == 0);
     return Error{before ? Code::kUnavailable : Code::kUnknown,
-                 "the request to " + origin + " failed: " + why};
+                 failed + (words.front() != '\0' ? words.data() : curl_easy_strerror(code))};
   }
 
  private:
@@ -150,6 +157,7 @@ class CurlHttp final : public Http {
 
   const HttpOptions options_;
   const Handle curl_;
+  bool connected_ = false;  // by an earlier request
 };
 
 }  // namespace

@@ -26,6 +26,9 @@ struct Response {
   int status = 0;
   std::vector<Header> headers = {};
   std::string body = {};
+  // libcurl may have sent the request twice: on a kept connection that turned out to be closed, and
+  // on a new one. The answer is that to the second.
+  bool perhaps_repeated = false;
 
   // Empty: there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const;
@@ -39,6 +42,7 @@ class Http {
   // `body_max` bytes.
   //   kUnavailable   no connection was made: nothing happened.
   //   kUnknown       it was sent, perhaps in part, and not answered: it may have happened.
+  //   kInvalid       a GET with a larger answer.
   [[nodiscard]] virtual Result<Response> send(const std::string& origin, const Request& request,
                                               std::size_t body_max) = 0;
 };

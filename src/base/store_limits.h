@@ -16,7 +16,7 @@ inline constexpr std::size_t kFencedInlineMax = 8 * 1024;
 // The lines in front of that content.
 inline constexpr std::size_t kFencedHeaderMax = 16 * 1024;
 // The last writes of a fenced object that it names, so that lost answers can be settled.
-inline constexpr std::size_t kFencedNoncesMax = 16;
+inline constexpr std::size_t kFencedNoncesMax = 32;
 // Of a key in a bucket; what Pawl adds to it must fit into the 1,024 bytes of S3.
 inline constexpr std::size_t kFencedKeyMax = 200;
 // Guards in one bucket, and data objects of one guard, that are listed.

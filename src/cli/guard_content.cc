@@ -55,7 +55,11 @@ int put(Console& console, const PutOptions& options) {
   if (console.json()) {
     Json json;
     json.object().key("resource").string(options.resource).key("verdict").string(verdict);
-    json.key("token").number(static_cast<std::int64_t>(*token)).key("let_through").boolean(done->let_through).end();
+    json.key("token")
+        .number(static_cast<std::int64_t>(*token))
+        .key("let_through")
+        .boolean(done->let_through)
+        .end();
     return console.data(json) ? kExitOk : kExitOutput;
   }
   return console.data(fmt::format("{}: {}{}\n", printable(options.resource), verdict,

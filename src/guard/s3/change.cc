@@ -98,6 +98,10 @@ RetryAndSettle::Attempt S3Change::send() {
   const Error error =
       answer ? Error{Code::kUnavailable, "other writers came in between"} : answer.error();
   const auto landing = read_back();
+  // Refused, and sent once: it has not landed, however much has happened since.
+  const bool refused_once = answer && !answer->perhaps_repeated;
+  if (refused_once && (!landing || *landing == S3Landing::kCannotTell))
+    return Again{{Code::kUnavailable, error.detail}};
   if (!landing || *landing == S3Landing::kCannotTell) return Unknown{error};
   if (*landing == S3Landing::kApplied) {
     landed_ = true;

@@ -106,13 +106,23 @@ TEST_F(S3Changes, WriteThatIsForgottenIsUnknownWithoutAnOperationNumber) {
   const auto other = open();
   ASSERT_TRUE(append(*front, 34, "x"));
   const auto bury = [&] {
-    for (int i = 0; i < 20; ++i) ASSERT_TRUE(other->write({.held = {.token = 34}, .key = "a"}));
+    for (int i = 0; i < 40; ++i) ASSERT_TRUE(other->write({.held = {.token = 34}, .key = "a"}));
   };
   bucket.fates = {PutFate::kLandsWithoutAnswer};
   bucket.before_get = bury;
   const auto done = append(*front, 34, "y");
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::kUnknown);
+}
+
+TEST_F(S3Changes, WriterThatHasSleptThroughManyWritesGoesOn) {
+  const auto front = open();
+  const auto other = open();
+  ASSERT_TRUE(append(*front, 34, "x"));
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(append(*other, 34, "."));
+  const auto done = append(*front, 34, "y");
+  ASSERT_TRUE(done) << done.error().detail;
+  EXPECT_EQ(content(), "x" + std::string(100, '.') + "y");
 }
 
 TEST_F(S3Changes, LateCopyOfASettledWriteCannotLand) {

@@ -39,6 +39,8 @@ struct PutAnswer {
   // 409 or 412: the store says that the condition does not hold. What that means for this very
   // request must be read back: a store may answer so although an earlier copy of it has landed.
   bool refused = false;
+  // This client may have sent it twice. (Proxies may, too, and nobody knows.)
+  bool perhaps_repeated = false;
   std::string etag = {};  // of the new object; empty: the store did not tell
 };
 

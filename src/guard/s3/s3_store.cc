@@ -81,8 +81,9 @@ class S3Store final : public ObjectStore {
     request.body = bytes;
     const auto answer = send(std::move(request), limits::kStoreAnswerMax);
     if (!answer) return answer.error();
-    if (answer->status == 200) return PutAnswer{false, without_quotes(answer->header("etag"))};
-    if (refused(*answer, condition)) return PutAnswer{.refused = true};
+    if (answer->status == 200) return PutAnswer{.etag = without_quotes(answer->header("etag"))};
+    if (refused(*answer, condition))
+      return PutAnswer{.refused = true, .perhaps_repeated = answer->perhaps_repeated};
     return explain(*answer);
   }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Many writers with old and new tokens at once: in the order in which the lines came into the
-object, no token is smaller than one before it, and no line that was answered as written is missing.
+"""Many writers with old and new tokens at once: in the order in which their writes came into the
+object, no token is smaller than one before it, and none that was answered as written is missing.
 The same race with a check of its own before the write, as clients without a guard do it, finds
 violations, so that the race can fail.
 

@@ -88,9 +88,12 @@ class MemoryStore final : public ObjectStore {
         return lost;
       case PutFate::kConflict:
         return PutAnswer{.refused = true};
-      case PutFate::kLandsTwice:
+      case PutFate::kLandsTwice: {
         static_cast<void>(apply(key, bytes, condition, form));
-        break;
+        auto second = apply(key, bytes, condition, form);
+        if (second) second->perhaps_repeated = true;
+        return second;
+      }
     }
     return apply(key, bytes, condition, form);
   }
@@ -145,7 +148,7 @@ class MemoryStore final : public ObjectStore {
       return PutAnswer{.refused = true};
     const std::string etag = aws::sha256_hex(bytes).substr(0, 32);
     bucket_.objects.insert_or_assign(key, StoredObject{etag, bytes});
-    return PutAnswer{false, etag};
+    return PutAnswer{.etag = etag};
   }
 
   MemoryBucket& bucket_;
