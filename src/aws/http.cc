@@ -10,7 +10,6 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
-#include "base/store_limits.h"
 
 namespace pawl::aws {
 namespace {

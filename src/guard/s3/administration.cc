@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/store_limits.h"
 #include "base/version.h"
 #include "guard/s3/dsn.h"
 #include "guard/s3/front.h"

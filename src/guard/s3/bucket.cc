@@ -7,7 +7,6 @@
 #include "aws/sigv4.h"
 #include "base/assert.h"
 #include "base/limits.h"
-#include "base/store_limits.h"
 #include "guard/s3/names.h"
 #include "guard_contract/parse.h"
 

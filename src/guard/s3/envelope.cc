@@ -4,7 +4,6 @@
 
 #include "aws/sigv4.h"
 #include "base/limits.h"
-#include "base/store_limits.h"
 #include "guard_contract/parse.h"
 
 namespace pawl::guard {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/store_limits.h"
 #include "guard/s3/names.h"
 #include "guard/s3/probe.h"
 

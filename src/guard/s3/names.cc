@@ -7,7 +7,6 @@
 
 #include "aws/sigv4.h"
 #include "base/limits.h"
-#include "base/store_limits.h"
 #include "guard/s3/envelope.h"
 #include "guard_contract/resource_name.h"
 

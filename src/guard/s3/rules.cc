@@ -7,7 +7,6 @@
 
 #include "aws/sigv4.h"
 #include "base/limits.h"
-#include "base/store_limits.h"
 
 namespace pawl::guard {
 namespace {

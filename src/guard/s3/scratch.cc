@@ -7,7 +7,6 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/random.h"
-#include "base/store_limits.h"
 #include "guard/s3/dsn.h"
 #include "guard/s3/front.h"
 #include "guard/s3/kind.h"

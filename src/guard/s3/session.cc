@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/store_limits.h"
 #include "guard/s3/dsn.h"
 #include "guard/s3/front.h"
 #include "guard/s3/kind.h"
