@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "guard/dsn_pairs.h"
+
 namespace pawl::guard {
 namespace {
 
@@ -121,16 +123,10 @@ Result<S3Options> parse_s3_dsn(std::string_view text) {
     while (words.options.bucket.ends_with('/')) words.options.bucket.pop_back();
     text = {};
   }
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view pair = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (pair.empty()) continue;
-    const std::size_t equals = pair.find('=');
-    const std::string_view value = equals == pair.npos ? "" : pair.substr(equals + 1);
-    if (const auto done = set_word(words, pair.substr(0, equals), value); !done)
-      return done.error();
-  }
+  const auto read = read_dsn_pairs(text, [&](std::string_view key, std::string_view value) {
+    return set_word(words, key, value);
+  });
+  if (!read) return read.error();
   S3Options& options = words.options;
   fill(options.region, "AWS_REGION");
   fill(options.region, "AWS_DEFAULT_REGION");
