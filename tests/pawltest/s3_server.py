@@ -227,6 +227,7 @@ class ServerCase(unittest.TestCase):
     maxDiff = None
     faults = {}
     new_server = Server
+    patience = 300  # seconds for one command
 
     @classmethod
     def setUpClass(cls):
@@ -243,7 +244,7 @@ class ServerCase(unittest.TestCase):
             [os.environ["PAWL"], *words],
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=self.patience,
             check=False,
             env={
                 **os.environ,

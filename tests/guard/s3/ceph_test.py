@@ -17,12 +17,13 @@ from pawltest.ceph import Ceph
 from pawltest.s3_server import ServerCase
 from race_test import race
 
-ROUNDS = os.environ.get("PAWL_CONFORMANCE_ROUNDS", "25")
+ROUNDS = os.environ.get("PAWL_CONFORMANCE_ROUNDS", "10")
 SERVER = []  # One for all classes: it takes long to start.
 
 
 class CephCase(ServerCase):
     count = 0
+    patience = 1200
 
     @classmethod
     def setUpClass(cls):
