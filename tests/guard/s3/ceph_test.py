@@ -64,14 +64,15 @@ class CephTest(CephCase):
         self.assertIn("keeps versions (enabled)", done.stderr)
 
     def test_kit(self):
+        """In the form with more requests; the race below has the other one."""
         self.guard("install")
-        for form in ("direct", "pointer"):
-            words = ("--json", "--form", form, "--rounds", ROUNDS)
-            done = self.guard("conformance", *words, code=None)
-            (found,) = json.loads(done.stdout)["reports"]
-            print(f"{form}: {found['passed']} passed")
-            self.assertEqual([], [each for each in found["cases"] if each["end"] == "failed"])
-            self.assertGreaterEqual(found["passed"], 45)
+        words = ("--json", "--form", "pointer", "--rounds", ROUNDS)
+        done = self.guard("conformance", *words, code=None)
+        (found,) = json.loads(done.stdout)["reports"]
+        print(f"{found['passed']} passed")
+        self.assertEqual([], [each for each in found["cases"] if each["end"] == "failed"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreaterEqual(found["passed"], 55)
 
     def test_race(self):
         self.guard("install")
