@@ -162,7 +162,7 @@ std::optional<Problem> Proxy::on_head(ClientConnection& client) {
 // Which fence the request has to pass, if any.
 std::optional<Problem> Proxy::plan(ClientConnection& client, Plan& plan) {
   const RequestHead& head = client.head();
-  const bool read = is_read(head.method);
+  const bool read = is_read(head.method) && !names_other_method(head.headers);
   const std::size_t tokens = count_of(head.headers, kTokenHeader);
   plan.kind = read ? Kind::kRead : Kind::kWrite;
   if (read && tokens == 0) return std::nullopt;

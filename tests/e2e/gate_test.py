@@ -123,6 +123,11 @@ class RefusalTest(GateCase):
         self.assertIn(b"malformed_token", link.recv(4096))
         link.close()
 
+    def test_a_read_that_names_another_method_is_a_write(self):
+        for header in ("X_HTTP_Method_Override", "X_HTTP_Method", "X_Method_Override"):
+            answer = self.gate.send("GET", "/accounts/7", **{header: "DELETE"})
+            self.assertProblem(answer, 428, "missing_token")
+
     def test_a_write_to_no_resource_is_refused(self):
         self.assertProblem(self.gate.post(3, "/users/7"), 403, "not_guarded")
 
