@@ -11,6 +11,7 @@ namespace {
 
 // Of attempts that other writers got in the way of; a lease may end it sooner.
 constexpr std::chrono::seconds kGiveUp{60};
+constexpr int kAtOnceMax = 16;
 
 RetryLimits change_limits() {
   return {.until = std::chrono::steady_clock::now() + kGiveUp};
@@ -33,7 +34,22 @@ Result<Decision> S3Change::execute() {
   return decision;
 }
 
+// A writer that is overtaken has just read back what is there now, and that is its best chance to
+// come before the next one: it tries again at once some times. After a pause it would be old.
 RetryAndSettle::Attempt S3Change::attempt() {
+  for (int tries = 1;; ++tries) {
+    overtaken_ = false;
+    Attempt end = try_once();
+    if (!overtaken_) return end;
+    if (tries == kAtOnceMax) {
+      bucket_.forget(order_.key);
+      return end;
+    }
+    if (auto held = check_held(); !held) return unless_unsettled(held.error());
+  }
+}
+
+RetryAndSettle::Attempt S3Change::try_once() {
   auto now = bucket_.remembered(order_.key);
   while (true) {
     const bool fresh = !now;
@@ -100,14 +116,17 @@ RetryAndSettle::Attempt S3Change::send() {
   const auto landing = read_back();
   // Refused, and sent once: it has not landed, however much has happened since.
   const bool refused_once = answer && !answer->perhaps_repeated;
-  if (refused_once && (!landing || *landing == S3Landing::kCannotTell))
+  if (refused_once && (!landing || *landing == S3Landing::kCannotTell)) {
+    overtaken_ = landing.has_value();
     return Again{{Code::kUnavailable, error.detail}};
+  }
   if (!landing || *landing == S3Landing::kCannotTell) return Unknown{error};
   if (*landing == S3Landing::kApplied) {
     landed_ = true;
     return planned_;
   }
   if (*landing == S3Landing::kUnchanged && !answer) return Unknown{error};
+  overtaken_ = *landing == S3Landing::kSuperseded;
   return Again{{Code::kUnavailable, error.detail}};
 }
 

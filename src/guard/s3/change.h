@@ -51,7 +51,7 @@ class S3Change final : public RetryAndSettle {
   Settled settle() override;
   [[nodiscard]] std::string_view cannot_tell() const override;
 
-  // Nothing: it is not under guard.
+  Attempt try_once();
   Attempt replace(const S3Loaded& now, S3Plan plan);
   Attempt send();
   Result<S3Landing> read_back();
@@ -62,6 +62,7 @@ class S3Change final : public RetryAndSettle {
   S3Replacement sent_ = {};
   Decision planned_ = {};
   bool landed_ = false;
+  bool overtaken_ = false;  // by another writer, in the last try
   bool unguarded_ = false;
 };
 
