@@ -45,10 +45,7 @@ PLANTS = {
     "break_can_be_renewed": Plant("plain", "sqlite", "a broken lease is renewed"),
     "answer_before_sync": Plant("lossy", "sqlite", "answered before it is on disk"),
     "failed_commit_goes_on": Plant("failing", "sqlite", "a failed write is passed over"),
-    "role_window_ignored": Plant("cluster", "sqlite", "an old active answers from memory"),
     "epoch_not_compared": Plant("cluster", "sqlite", "a write does not compare who is active"),
-    "takeover_too_soon": Plant("cluster", "sqlite", "a standby takes over within the window"),
-    "takeover_with_a_stale_copy": Plant("cluster", "sqlite", "a takeover misses what was written"),
 }
 # Guards that judge and let everything through.
 SHADOWS = {
