@@ -30,6 +30,34 @@ std::string in_row(const std::string& expression, const Columns& columns, const 
   return fmt::format("(SELECT {} FROM (SELECT {}))", expression, fmt::join(all, ", "));
 }
 
+// The type that a comparison with a column converts the other value to; empty: none.
+std::string affinity_of(const std::string& declared) {
+  std::string type = declared;
+  for (char& c : type) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  const auto has = [&](const char* part) { return type.find(part) != type.npos; };
+  if (has("INT")) return "INTEGER";
+  if (has("CHAR") || has("CLOB") || has("TEXT")) return "TEXT";
+  if (type.empty() || has("BLOB")) return {};
+  return has("REAL") || has("FLOA") || has("DOUB") ? "REAL" : "NUMERIC";
+}
+
+// Whether NEW meets the condition of an index. A value of NEW has no affinity, and CAST gives it
+// one; but CAST also changes a value that is not of its column's type. So both are asked.
+std::string new_meets(sqlite3* db, const std::string& table, const std::string& condition) {
+  Columns plain, typed;
+  Statement listed(db, "SELECT name, type FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 1");
+  listed.bind(table);
+  while (listed.step()) {
+    const std::string name = quoted(listed.text(0));
+    const std::string affinity = affinity_of(listed.text(1));
+    plain.push_back(fmt::format("NEW.{0} AS {0}", name));
+    typed.push_back(affinity.empty() ? plain.back()
+                                     : fmt::format("CAST(NEW.{0} AS {1}) AS {0}", name, affinity));
+  }
+  return fmt::format("((SELECT ({0}) FROM (SELECT {1})) OR (SELECT ({0}) FROM (SELECT {2})))",
+                     condition, fmt::join(plain, ", "), fmt::join(typed, ", "));
+}
+
 // The key of the row OLD or NEW.
 std::string key_in(const Protected& wanted, const Columns& columns, const std::string& row) {
   if (wanted.kind == "row") return fmt::format("CAST({}.{} AS TEXT)", row, quoted(wanted.key));
@@ -75,14 +103,14 @@ std::string condition_of(sqlite3* db, const std::string& index) {
 }
 
 // One condition: `other` shares all of these with the row that NEW becomes.
-std::string shares(sqlite3* db, const std::string& index, bool partial, const Columns& columns,
-                   const NullDefaults& defaults) {
+std::string shares(sqlite3* db, const std::string& table, const std::string& index, bool partial,
+                   const Columns& columns, const NullDefaults& defaults) {
   Columns same;
   Columns named;
   if (partial) {  // It is about rows that meet its condition only. Names without a row are other's.
     const std::string condition = condition_of(db, index);
     same.push_back(fmt::format("({})", condition));
-    same.push_back(in_row(fmt::format("({})", condition), columns, "NEW"));
+    same.push_back(new_meets(db, table, condition));
   }
   Statement parts(db, "SELECT cid, name, coll FROM pragma_index_xinfo(?1) WHERE key = 1");
   parts.bind(index);
@@ -109,7 +137,8 @@ std::string conflicts(sqlite3* db, const Protected& wanted, const Columns& colum
   Statement indexes(db, "SELECT name, partial FROM pragma_index_list(?1) WHERE \"unique\" = 1");
   indexes.bind(wanted.table);
   while (indexes.step())
-    ways.push_back(shares(db, indexes.text(0), indexes.number(1) != 0, columns, defaults));
+    ways.push_back(
+        shares(db, wanted.table, indexes.text(0), indexes.number(1) != 0, columns, defaults));
   Statement listed(db, "SELECT wr FROM pragma_table_list(?1) WHERE schema = 'main'");
   listed.bind(wanted.table);
   if (listed.step() && listed.number(0) == 0)
