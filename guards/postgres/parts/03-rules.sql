@@ -23,6 +23,20 @@ LANGUAGE sql VOLATILE AS $$
   SELECT CASE WHEN g.mode IN ('canary', 'enforce') AND pg_catalog.pg_sequence_last_value(g.emergency) > g.answered THEN 'shadow' ELSE g.mode END
 $$;
 
+-- For reports on all guards: one of them may be dropped meanwhile, and then its sequences are gone.
+CREATE OR REPLACE FUNCTION pawl._value_if_there(sequence regclass) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN pg_sequence_last_value(sequence);
+EXCEPTION WHEN undefined_table OR internal_error THEN
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl._reported_mode(g pawl.guard) RETURNS text
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN g.mode IN ('canary', 'enforce') AND pawl._value_if_there(g.emergency) > g.answered THEN 'shadow' ELSE g.mode END
+$$;
+
 -- Whether this resource is refused its stale writes now. Canary takes a stable share of the resources.
 CREATE OR REPLACE FUNCTION pawl._enforced(g pawl.guard, resource text) RETURNS boolean
 LANGUAGE sql VOLATILE AS $$

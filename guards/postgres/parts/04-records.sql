@@ -11,7 +11,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION pawl._counted(guard_id int, verdict text) RETURNS bigint
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(pg_sequence_last_value(format('pawl.count_%s_%s', guard_id, verdict)::regclass), 0)
+  SELECT coalesce(pawl._value_if_there(to_regclass(format('pawl.count_%s_%s', guard_id, verdict))), 0)
 $$;
 
 -- 7 bytes of a text as a number, and back. Only ASCII survives: a cut inside a character would not decode.

@@ -213,7 +213,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pawl._is_foreign(mark regclass) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_xact_status(pg_sequence_last_value(mark)::text::xid8);
+  PERFORM pg_xact_status(pawl._value_if_there(mark)::text::xid8);
   RETURN false;
 EXCEPTION WHEN invalid_parameter_value THEN
   RETURN true;

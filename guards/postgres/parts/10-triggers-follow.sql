@@ -322,7 +322,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   f record;
 BEGIN
-  FOR f IN SELECT x.*, g.name AS guard, pawl._mode(g) AS mode FROM pawl._faults() x JOIN pawl.guard g ON g.id = x.guard_id
+  FOR f IN SELECT x.*, g.name AS guard, pawl._reported_mode(g) AS mode FROM pawl._faults() x JOIN pawl.guard g ON g.id = x.guard_id
             WHERE (any_object AND EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = x.guard_id AND k.how = 'gone')
                    OR x.guard_id = ANY (judged) AND NOT EXISTS (SELECT FROM pawl._own_triggers() t WHERE t.guard_id = x.guard_id) OR x.cause = ANY (changed) OR EXISTS (SELECT FROM pawl._all_below(x.root) b WHERE b.tbl = ANY (changed)))
               AND (NOT pawl._is_acknowledged(x.guard_id, x.object, x.problem)

@@ -30,13 +30,13 @@ RETURNS TABLE (guard text, kind text, tables text[], mode text, percent int, req
                fence bigint, floor bigint, replayed bigint, stale bigint, missing bigint, ahead bigint, malformed bigint, would_refuse bigint,
                last_refusal timestamptz, mode_since timestamptz, emergency boolean, setting text)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT g.name, g.kind, ARRAY(SELECT p.tbl::text FROM pawl.protected p WHERE p.guard = g.id ORDER BY 1), pawl._mode(g),
-         CASE WHEN pawl._mode(g) = 'canary' THEN g.percent END, g.require_token, g.equal, g.max_step, g.bare_token,
-         CASE g.kind WHEN 'static' THEN pg_sequence_last_value(g.fence) END,
-         CASE WHEN g.kind <> 'static' THEN pg_sequence_last_value(g.fence) END,
+  SELECT g.name, g.kind, ARRAY(SELECT p.tbl::text FROM pawl.protected p WHERE p.guard = g.id ORDER BY 1), pawl._reported_mode(g),
+         CASE WHEN pawl._reported_mode(g) = 'canary' THEN g.percent END, g.require_token, g.equal, g.max_step, g.bare_token,
+         CASE g.kind WHEN 'static' THEN pawl._value_if_there(g.fence) END,
+         CASE WHEN g.kind <> 'static' THEN pawl._value_if_there(g.fence) END,
          pawl._counted(g.id, 'replayed'), pawl._counted(g.id, 'stale'), pawl._counted(g.id, 'missing'), pawl._counted(g.id, 'ahead'),
          pawl._counted(g.id, 'malformed'), pawl._counted(g.id, 'would_refuse'),
-         (SELECT max(r.at) FROM pawl._ring() r WHERE r.guard_id = g.id), g.mode_since, pawl._mode(g) <> g.mode, g.setting
+         (SELECT max(r.at) FROM pawl._ring() r WHERE r.guard_id = g.id), g.mode_since, pawl._reported_mode(g) <> g.mode, g.setting
     FROM pawl.guard g
 $$;
 
@@ -114,7 +114,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   UNION ALL
   SELECT 'warning', g.name, NULL,
          concat('the emergency switch is on: nothing is refused', (SELECT format(', since %s, by %s, whose transaction was rolled back', to_char(e.at, 'YYYY-MM-DD HH24:MI:SS'), e.login) FROM pawl._emergency_of(g) e WHERE NOT e.recorded)), format('SELECT pawl.set_mode(%L, %L)', g.name, g.mode)
-    FROM pawl.guard g WHERE pawl._mode(g) <> g.mode
+    FROM pawl.guard g WHERE pawl._reported_mode(g) <> g.mode
   UNION ALL
   SELECT 'warning', g.name, NULL, format('a session that does not use the guard holds its lock, and keeps its writers waiting: %s', i.who), format('SELECT pg_terminate_backend(%s)', i.pid)
     FROM pawl.guard g CROSS JOIN LATERAL (SELECT * FROM pawl._intruders(((g.lock_key >> 32) & 4294967295)::oid, (g.lock_key & 4294967295)::oid, 1)
