@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "base/assert.h"
@@ -60,9 +61,6 @@ bool stays_in_transaction(std::string_view statement) {
            ::strncasecmp(statement.data(), verb.data(), verb.size()) == 0;
   });
 }
-
-// How long the server may take to close a session whose connection is gone.
-constexpr std::chrono::seconds kSessionEnds{30};
 
 class MariaSession final : public SqlSession {
  public:
@@ -153,9 +151,7 @@ class MariaSession final : public SqlSession {
 
   Outcome begin_named(Isolation isolation, const std::string& name) override {
     const MariaOutcome set = set_level(isolation);
-    if (!set) return done_or(set);
-    const MariaOutcome locked = lock(name, std::chrono::seconds(0));
-    return done_or(locked ? ask("XA START " + xid(name)) : locked);
+    return done_or(set ? ask("XA START " + xid(name)) : set);
   }
 
   Outcome judge(const Admission& admission) override {
@@ -216,19 +212,30 @@ class MariaSession final : public SqlSession {
     return quoted(name.size() <= kXidMax ? name : name.substr(name.size() - kXidMax));
   }
 
-  // While the server still closes the session that prepared a transaction, it does not know the
-  // transaction, or answers that it was committed and leaves it prepared. That session has a lock
-  // of the transaction's name, which the server releases last.
+  // The server knows a prepared transaction of a session that has hung up by its name only when it
+  // has noticed.
   Outcome end_prepared(const std::string& verb, const std::string& name) {
-    if (name != prepared_here_) {
-      if (const MariaOutcome closed = lock(name, kSessionEnds); !closed) return done_or(closed);
+    using namespace std::chrono_literals;
+    constexpr unsigned kUnknownXid = 1397;
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    const auto pause = [&](std::chrono::milliseconds time) {
+      std::this_thread::sleep_for(time);
+      return std::chrono::steady_clock::now() < deadline;
+    };
+    // innodb_trx shows the same for 100 ms.
+    while (name != prepared_here_ && pause(150ms) && !has_detached_transaction()) {
     }
-    const MariaOutcome outcome = ask(verb + xid(name));
-    const MariaOutcome released = ask(fmt::format("DO RELEASE_LOCK({})", xid(name)));
-    return done_or(outcome ? released : outcome);
+    MariaOutcome outcome = ask(verb + xid(name));
+    while (!outcome && outcome.failure->number == kUnknownXid && pause(10ms))
+      outcome = ask(verb + xid(name));
+    return done_or(outcome);
   }
-  MariaOutcome lock(const std::string& name, std::chrono::seconds wait) {
-    return ask(fmt::format("DO GET_LOCK({}, {})", xid(name), wait.count()));
+  // While the server still closes the session that prepared a transaction, it answers that it was
+  // committed, and leaves it prepared.
+  bool has_detached_transaction() {
+    const MariaOutcome found =
+        ask("SELECT 1 FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = 0 LIMIT 1");
+    return !found || !found.rows.empty();  // Without the right to look it cannot be told.
   }
 
   MariaOutcome ask(const std::string& sql) {
