@@ -245,6 +245,7 @@ BEGIN
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.hold_%s(text, bigint)', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.touch_%s(regclass, text, bigint)', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.judge_%s(text, text[])', g.id);
-  FOREACH counter IN ARRAY ARRAY['fence', 'raiser', 'tightened', 'emergency', 'used', 'emergency_at', 'emergency_by'] LOOP EXECUTE format('DROP SEQUENCE pawl.%I', concat(counter, '_', g.id)); END LOOP;
+  -- In the order in which problems() and the status read them: otherwise one of the two is ended by a deadlock.
+  FOREACH counter IN ARRAY ARRAY['emergency', 'fence', 'raiser', 'tightened', 'used', 'emergency_at', 'emergency_by'] LOOP EXECUTE format('DROP SEQUENCE pawl.%I', concat(counter, '_', g.id)); END LOOP;
   FOREACH counter IN ARRAY pawl._counters() LOOP EXECUTE format('DROP SEQUENCE pawl.%I', concat('count_', g.id, '_', counter)); END LOOP;
 END $$;
