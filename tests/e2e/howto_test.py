@@ -230,7 +230,7 @@ class PythonLeaseTest(harness.PawldCase):
 
     def test_lost_lease_is_reported_once_and_the_process_lives(self):
         with self.assertRaises(pawl_lease.LeaseLost):
-            with self.acquire_here(ttl_ms=1000) as lease:
+            with self.acquire_here(ttl_ms=6000) as lease:
                 lease.check()
                 self.client().call(
                     "BREAK", self.name, "TOKEN", lease.token, "NOW", "REASON", "test"
@@ -291,7 +291,7 @@ const onLost = (lease, why) => calls.push(why);
 const caught = (promise) => promise.then(() => null, (error) => error);
 const result = {};
 if (scenario === 'lost') {
-  const error = await caught(withLease(lock, { ttlMs: 1000, onLost }, async (lease) => {
+  const error = await caught(withLease(lock, { ttlMs: 6000, onLost }, async (lease) => {
     lease.check();
     console.log(lease.token);
     await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
