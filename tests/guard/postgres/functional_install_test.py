@@ -4,6 +4,7 @@ than a superuser."""
 import re
 import subprocess
 
+from later import Later
 from orders_case import OrdersCase
 from pawltest import ROOT, postgres
 from pawltest.postgres import BIN, GUARD, install_script, rows
@@ -223,6 +224,25 @@ class Tables(OrdersCase):
             with self.subTest(call=call):
                 self.assertRefused("22023", self.sql, f"SELECT pawl.{call}")
         self.assertEqual(self.sql("SELECT name FROM pawl.guard"), [("orders",)])
+
+    def test_reports_survive_that_another_session_drops_a_guard(self):
+        self.protect(mode="enforce")
+        self.sql("SELECT pawl.create_guard('other'), pawl.set_mode('other', 'enforce')")
+        dropping = self.connect()
+        rows(dropping, "SELECT pawl.drop_guard('other')")
+        watch = self.connect(autocommit=True)
+        steps = [
+            Later(watch, self.connect(autocommit=True), rows, statement)
+            for statement in (
+                "SELECT * FROM pawl.problems()",
+                "SELECT * FROM pawl.status",
+                "SELECT pawl.set_mode('orders', 'enforce')",
+            )
+        ]
+        self.assertTrue(any([step.waits() for step in steps]))
+        dropping.commit()
+        for step in steps:
+            step.result()
 
     def test_unprotect_keeps_the_fence_and_drop_guard_forgets_it(self):
         self.protect()
