@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "guard/sqlite/fault.h"
 #include "guard/sqlite/statement.h"
 
 namespace pawl::sqlite {
