@@ -166,7 +166,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     print("| load | worst PING | lost leases, of renewals | |\n|---|---:|---:|---|", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
-        server = Own(options.build / "bin", pathlib.Path(scratch))
+        server = Own(options.build.resolve() / "bin", pathlib.Path(scratch))
         server.start()
         try:
             seen, _ = watched(server.port, lambda: time.sleep(options.seconds / 2))
