@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BIN := build/bin
 
-.PHONY: help demo run run-ha build deb test test-deep test-all test-etcd-versions mutants models soak torture failovers bench format tidy setup clean
+.PHONY: help demo run run-ha build programs deb test test-deep test-all test-etcd-versions mutants models soak torture failovers bench format tidy setup clean
 
 help:
 	@echo "make demo      set up, build, and show in a minute what this is about"
@@ -35,23 +35,33 @@ build:
 	@cmake --preset release -DPAWL_TESTS=OFF >/dev/null
 	@cmake --build build -j $(JOBS)
 
+# The same without the libraries that C++ programs link: for those who want to see Pawl run, and soon.
+programs:
+	@scripts/setup build
+	@cmake --preset release -DPAWL_TESTS=OFF >/dev/null
+	@cmake --build build -j $(JOBS) --target pawl pawld libpawl_sqlite
+
 deb: build
 	@scripts/setup deb
 	@set -o pipefail; cd build && cpack --config CPackConfig.cmake | sed -n 's/^CPack: - package: \(.*\) generated\.$$/\1/p'
 
 # `make demo FAST=1` for the impatient.
-demo: build
+demo: programs
 	@exec $(BIN)/pawl demo $(if $(FAST),--fast)
 
-run: build
+run: programs
 	@exec $(BIN)/pawld --data pawl-data
 
-run-ha: build
+run-ha: programs
 	@scripts/setup ha
 	@exec scripts/run_ha $(BIN)/pawld pawl-ha
 
+# On a new machine the programs are compiled while the packages that only tests need are installed.
 test:
-	@scripts/setup test
+	@scripts/setup build
+	@scripts/setup --check test || { scripts/setup test & setup=$$!; \
+	  cmake --preset release -DPAWL_TESTS=OFF >/dev/null && cmake --build build -j $(JOBS); built=$$?; \
+	  wait $$setup && exit $$built; }
 	@cmake --preset release -DPAWL_TESTS=ON >/dev/null
 	@cmake --build build -j $(JOBS)
 	@$(CTEST) -LE 'deep|long'

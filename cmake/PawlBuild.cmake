@@ -70,12 +70,10 @@ function(pawl_executable name)
   pawl_warnings(${name})
 endfunction()
 
-# pawl_test_options(target): what is tested is to be sanitized, not the tests' own arithmetic; and optimising them under a sanitizer
-# takes longer than running them (lists of strings, in a function that frees each of them on every way out).
+# pawl_test_options(target): optimising tests takes longer than running them (lists of strings, in a function that frees each
+# of them on every way out); and what is tested is to be sanitized, not the tests' own arithmetic.
 function(pawl_test_options target)
-  if(PAWL_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)
-  endif()
+  target_compile_options(${target} PRIVATE -O0)
   if(PAWL_SANITIZE MATCHES undefined)
     target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
   endif()

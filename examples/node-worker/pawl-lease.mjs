@@ -41,7 +41,9 @@ function clientOptions(address, connectTimeout) {
   const file = (path) => path && readFileSync(path);
   const tls = url.protocol === 'tls:' && { tls: true, ca: file(PAWL_TLS_CA), cert: file(PAWL_TLS_CERT), key: file(PAWL_TLS_KEY) };
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  return { username, password, socket: { host, port: Number(url.port || 7295), connectTimeout, reconnectStrategy: false, ...tls } };
+  // autoSelectFamily: Node.js 18 would try only the first address of a name, and that of localhost may be ::1.
+  const socket = { host, port: Number(url.port || 7295), connectTimeout, reconnectStrategy: false, autoSelectFamily: true };
+  return { username, password, socket: { ...socket, ...tls } };
 }
 
 // Of several pawld one is active. `active` is the one that answered last, or that a standby has named.

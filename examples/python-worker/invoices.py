@@ -13,7 +13,7 @@ import psycopg2
 
 from pawl_lease import NotAcquired, acquire
 
-DSN = os.environ["PAWL_GUARD_DSN"]
+DSN = os.environ.get("PAWL_GUARD_DSN")
 # Serialization failure, deadlock: rolled back, the same transaction may succeed now.
 RETRY = ("40001", "40P01")
 
@@ -68,4 +68,6 @@ def main(month):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    if len(sys.argv) != 2 or DSN is None:
+        sys.exit('usage: PAWL_GUARD_DSN="dbname=shop" invoices.py MONTH')
+    sys.exit(main(sys.argv[1]))

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "base/duration.h"
+#include "base/suggestion.h"
 #include "base/text.h"
 #include "cli/json.h"
 #include "cli/reply.h"
 #include "cli/shell_word.h"
-#include "cli/suggestion.h"
 
 namespace pawl::cli {
 namespace {

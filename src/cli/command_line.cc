@@ -1,4 +1,5 @@
 #include "cli/command_line.h"
+#include "base/suggestion.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +14,6 @@
 #include "cli/credentials.h"
 #include "cli/exit_codes.h"
 #include "cli/shell_word.h"
-#include "cli/suggestion.h"
 #include "cli/verbs.h"
 #include "client/address.h"
 

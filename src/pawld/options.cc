@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "auth/users_disk.h"
 #include "base/duration.h"
+#include "base/suggestion.h"
 #include "base/version.h"
 #include "pawld/exit_codes.h"
 #include "server/listener.h"
@@ -254,6 +259,32 @@ ParsedOptions end_with(int exit_code, std::string_view message) {
   return {std::nullopt, exit_code};
 }
 
+// What other servers call the address to listen on.
+constexpr std::array kListenOptions{"--listen", "--port", "--addr", "--host", "--bind"};
+
+// What is wrong with a line that has words which pawld does not take; the first of them tells.
+std::string unknown_word(const CLI::App& app) {
+  const CLI::App* command = &app;
+  for (const CLI::App* used : app.get_subcommands()) command = used;
+  std::vector<std::string> extras = command->remaining();
+  if (extras.empty()) extras = app.remaining();
+  std::erase(extras, "--");
+  if (extras.empty()) return "what follows -- is not taken";
+  const auto option = std::find_if(extras.begin(), extras.end(),
+                                   [](const std::string& word) { return word.starts_with("-"); });
+  if (option == extras.end()) return fmt::format("unexpected: {}", fmt::join(extras, " "));
+  const std::string name = option->substr(0, option->find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* known : command->get_options())
+    for (const std::string& known_name : known->get_lnames()) names.push_back("--" + known_name);
+  auto meant = closest_word(name, names);
+  if (!meant &&
+      std::find(kListenOptions.begin(), kListenOptions.end(), name) != kListenOptions.end())
+    meant = "--resp (for Redis clients and pawl) or --http";
+  return fmt::format("unknown option {}{}", name,
+                     meant ? fmt::format("; did you mean {}?", *meant) : "");
+}
+
 // The error of a pawld that was to serve: a program that reads its log as JSON reads this as well.
 ParsedOptions end_service(int exit_code, std::string_view message, LogFormat format) {
   if (format == LogFormat::kText) return end_with(exit_code, message);
@@ -339,6 +370,8 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked_for_text) {
     return {std::nullopt, app.exit(asked_for_text)};
+  } catch (const CLI::ExtrasError&) {
+    return end_with(kExitUsage, fmt::format("{} (see pawld --help)", unknown_word(app)));
   } catch (const CLI::ParseError& error) {
     return end_with(kExitUsage, fmt::format("{} (see pawld --help)", error.what()));
   }

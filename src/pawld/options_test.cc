@@ -50,6 +50,22 @@ TEST_F(OptionsTest, DefaultsServeOnLoopbackOnly) {
   EXPECT_EQ(parsed.options->config.data, "pawl-data");
 }
 
+TEST_F(OptionsTest, AMistypedOptionIsNamedWithTheOneThatWasMeant) {
+  const auto message = [&](std::vector<const char*> args) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(parse(std::move(args)).exit_code, kExitUsage);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(message({"--dta", "x", "--rsep", "y"}),
+              HasSubstr("unknown option --dta; did you mean --data?"));
+  EXPECT_THAT(message({"--listen", "127.0.0.1:1"}),
+              HasSubstr("unknown option --listen; did you mean --resp"));
+  EXPECT_THAT(message({"--listen=127.0.0.1:1"}), HasSubstr("unknown option --listen;"));
+  EXPECT_THAT(message({"dump", "--dta", "x"}),
+              HasSubstr("unknown option --dta; did you mean --data?"));
+  EXPECT_THAT(message({"serve", "now"}), HasSubstr("unexpected: serve now"));
+}
+
 TEST_F(OptionsTest, RestoreNeedsABackupAndADirectory) {
   EXPECT_EQ(parse({"restore", "--data", "new"}).exit_code, kExitUsage);
   EXPECT_EQ(parse({"restore", "--from", "old"}).exit_code, kExitUsage);

@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 from pawltest import harness
 from pawltest.harness import wait_until
@@ -62,8 +63,19 @@ int main(int argc, char** argv) {
 
 
 class RunTreeTest(RunCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        # Another user may not enter the tree, as in root's home; so pawl and its files are elsewhere.
+        cls.public = pathlib.Path(tempfile.mkdtemp(prefix="pawl-run-tree-"))
+        cls.addClassCleanup(shutil.rmtree, cls.public)
+        cls.public.chmod(0o755)
+        cls.pawl = shutil.copy(PAWL, cls.public / "pawl")
+
     def setUp(self):
         super().setUp()
+        self.dir = pathlib.Path(tempfile.mkdtemp(dir=self.public))
+        self.log = self.dir / "writes"
         self.dir.chmod(0o777)
 
     def ways(self):
@@ -98,7 +110,7 @@ class RunTreeTest(RunCase):
     def test_nested_run_ends_with_the_outer_lease(self):
         for _ in self.ways():
             self.lost_before_the_next_grant(
-                PAWL, "run", self.name + "/inner", "-t", "60s", "--",
+                self.pawl, "run", self.name + "/inner", "-t", "60s", "--",
                 sys.executable, "-c", WRITER, self.log, "deaf", "family",
             )
 
@@ -159,7 +171,7 @@ class RunTreeTest(RunCase):
         terminal = Terminal(SHELLS["bash"], self.environment())
         self.addCleanup(terminal.close)
         command = f"{sys.executable} {worker} {self.log} & cat"
-        terminal.type(f"{PAWL} run {self.name} -t 3s -- sh -c '{command}'\n")
+        terminal.type(f"{self.pawl} run {self.name} -t 3s -- sh -c '{command}'\n")
         self.written()
         granted = self.rival(self.pawld)
         self.queued(self.pawld)

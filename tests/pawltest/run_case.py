@@ -50,6 +50,7 @@ class RunCase(harness.PawldCase):
     """A pawld for the class, and `pawl run` on a lock of each test's own."""
 
     enter = ()  # Words in front of pawl, which bring it somewhere else.
+    pawl = PAWL
 
     def setUp(self):
         super().setUp()
@@ -65,7 +66,7 @@ class RunCase(harness.PawldCase):
 
     def run_pawl(self, *words, expect=0, stdin="", **environment):
         done = subprocess.run(
-            dies_with_parent([*self.enter, PAWL, "run", *words]),
+            dies_with_parent([*self.enter, self.pawl, "run", *words]),
             input=stdin,
             capture_output=True,
             text=True,
@@ -80,7 +81,7 @@ class RunCase(harness.PawldCase):
 
     def start_pawl(self, *words, **options):
         process = subprocess.Popen(
-            dies_with_parent([*self.enter, PAWL, "run", *words]),
+            dies_with_parent([*self.enter, self.pawl, "run", *words]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

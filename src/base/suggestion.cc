@@ -1,9 +1,9 @@
-#include "cli/suggestion.h"
+#include "base/suggestion.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace pawl::cli {
+namespace pawl {
 namespace {
 
 constexpr std::size_t kEditsMax = 2;
@@ -41,4 +41,4 @@ std::optional<std::string> closest_word(std::string_view typed,
   return closest;
 }
 
-}  // namespace pawl::cli
+}  // namespace pawl
