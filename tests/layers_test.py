@@ -40,7 +40,7 @@ ALLOWED = {
     "client": "base guard_contract net tls wire",
     "testing": "base client server store wire",
     "aws": "base",
-    "guard": "aws base client guard_contract",
+    "guard": "aws base client etcd guard_contract net tls",
     "conformance": "base client guard guard_contract",
     "drill": "base client conformance guard guard_contract wire",
     "gate": "base guard_contract http net server store tls",

@@ -16,7 +16,9 @@ constexpr Instant kNever = Instant::max();
 const Client::Traits& Client::traits(Kind kind) {
   static constexpr Traits kTraits[] = {
       {"/etcdserverpb.KV/Txn", true, true, true},
+      {"/etcdserverpb.KV/Txn", false, true, true},
       {"/etcdserverpb.KV/Range", true, true, true},
+      {"", true, true, true},
       {"/etcdserverpb.KV/Compact", false, true, true},
       {"/etcdserverpb.Watch/Watch", false, true, true},
       {"/etcdserverpb.Maintenance/Status", false, false, false},
@@ -56,6 +58,18 @@ CallId Client::transact(std::string request, std::optional<Nanos> attempt_time) 
   return id;
 }
 
+CallId Client::transact_once(std::string request, std::optional<Nanos> attempt_time) {
+  const CallId id = add_bounded(Kind::kTxnOnce, std::move(request));
+  if (attempt_time) calls_.at(id).attempt_time = *attempt_time;
+  return id;
+}
+
+CallId Client::ask(std::string path, std::string request) {
+  const CallId id = add_bounded(Kind::kAsk, std::move(request));
+  calls_.at(id).path = std::move(path);
+  return id;
+}
+
 CallId Client::range(const RangeRequest& request, std::optional<Nanos> attempt_time) {
   const CallId id = add_bounded(Kind::kRange, encode(request));
   if (attempt_time) calls_.at(id).attempt_time = *attempt_time;
@@ -75,6 +89,11 @@ void Client::ask_progress(CallId watch) {
   if (found == calls_.end() || !found->second.attempt) return;
   const Attempt& attempt = *found->second.attempt;
   links_[attempt.endpoint].http2->send(attempt.stream, encode_watch_progress());
+}
+
+bool Client::was_sent(CallId call) const {
+  const auto found = calls_.find(call);
+  return found != calls_.end() && found->second.sends.count > 0;
 }
 
 void Client::cancel(CallId call) {
@@ -249,7 +268,7 @@ void Client::send_call(Calls::iterator at, std::size_t endpoint, Instant now) {
   Link& link = links_[endpoint];
   const Traits& kind = traits(call.kind);
   const bool is_watch = call.kind == Kind::kWatch;
-  CallRequest request{.path = std::string(kind.path),
+  CallRequest request{.path = call.kind == Kind::kAsk ? call.path : std::string(kind.path),
                       .message = call.request,
                       .time = is_watch ? Nanos(0) : call.attempt_time,
                       .stays_open = is_watch};
@@ -361,6 +380,10 @@ void Client::note_trouble(std::size_t endpoint, std::string text) {
 std::vector<Event> Client::take_events() {
   troubles_ = 0;
   return std::exchange(events_, {});
+}
+
+std::vector<AskDone> Client::take_asked() {
+  return std::exchange(asked_, {});
 }
 
 std::vector<EndpointView> Client::endpoints() const {

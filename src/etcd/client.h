@@ -84,6 +84,8 @@ struct TxnDone {
   };
   CallId call;
   Outcome outcome = Outcome::kFatal;
+  bool denied = false;   // kFatal, because this user may not.
+  bool unknown = false;  // kFatal, of transact_once() only: it was sent, and may be applied.
   Sends sends = {};
   TxnResponse answer = {};
   // The first key of the first range of the answer.
@@ -101,9 +103,17 @@ struct RangeDone {
   };
   CallId call;
   Outcome outcome = Outcome::kFatal;
+  bool denied = false;  // kFatal, because this user may not.
   RangeResponse answer = {};
   bool went_back = false;  // As in TxnDone.
   std::string text = {};
+};
+
+// The end of a question: take_asked().
+struct AskDone {
+  CallId call;
+  GrpcStatus status;         // kOk: `message` has the answer. Anything else is final as well.
+  std::string message = {};  // Not decoded.
 };
 
 // The end of a call that is sent once.
@@ -152,6 +162,12 @@ class Client {
   // At most limits::kEtcdCallsMax at a time, each of limits::kEtcdRequestMax bytes at most.
   // `request` is encode(TxnRequest): these bytes are sent, however often. TxnDone follows.
   CallId transact(std::string request, std::optional<Nanos> attempt_time = {});
+  // The same for a transaction that may not be applied twice: it is sent to one endpoint, once (and
+  // again only if etcd has refused to look at it, because it did not know the user).
+  CallId transact_once(std::string request, std::optional<Nanos> attempt_time = {});
+  // A call that changes nothing, of any service: "/etcdserverpb.Auth/RoleList". An AskDone follows,
+  // in take_asked().
+  CallId ask(std::string path, std::string request);
   // RangeDone follows. The answer is linearizable: not older than anything known at the call. Give
   // large answers more time: an attempt that always ends too soon would be repeated for ever.
   CallId range(const RangeRequest& request, std::optional<Nanos> attempt_time = {});
@@ -162,6 +178,8 @@ class Client {
   CallId watch(const WatchCreateRequest& request);
   // The watch is asked up to which revision it has sent everything; a WatchAnswer without events.
   void ask_progress(CallId watch);
+  // Whether a call that has not ended was sent at least once.
+  [[nodiscard]] bool was_sent(CallId call) const;
   // Forgets a call; no event of it follows. Whether it has an effect remains unknown.
   void cancel(CallId call);
 
@@ -178,18 +196,28 @@ class Client {
 
   // --- What happened -----------------------------------------------------------------------------
   [[nodiscard]] std::vector<Event> take_events();
+  [[nodiscard]] std::vector<AskDone> take_asked();
   [[nodiscard]] std::vector<EndpointView> endpoints() const;
   // The greatest revision of any linearizable answer.
   [[nodiscard]] std::int64_t revision() const { return revision_; }
 
  private:
-  enum class Kind : std::uint8_t { kTxn, kRange, kCompact, kWatch, kStatus, kAuthenticate };
+  enum class Kind : std::uint8_t {
+    kTxn,
+    kTxnOnce,
+    kRange,
+    kAsk,
+    kCompact,
+    kWatch,
+    kStatus,
+    kAuthenticate
+  };
   // What distinguishes the kinds of calls.
   struct Traits {
-    std::string_view path;
-    bool resends;       // Until the outcome is known.
-    bool needs_token;   // It is not sent without one, if there are users.
-    bool needs_leader;  // The endpoint refuses it while it knows of no leader.
+    std::string_view path;  // Empty: each call has its own.
+    bool resends;           // Until the outcome is known.
+    bool needs_token;       // It is not sent without one, if there are users.
+    bool needs_leader;      // The endpoint refuses it while it knows of no leader.
   };
   // One send of a call.
   struct Attempt {
@@ -205,6 +233,7 @@ class Client {
     Kind kind;
     std::string request;
     Nanos attempt_time;
+    std::string path = {};  // kAsk
     Sends sends = {};
     Instant not_before{};                           // The next attempt.
     std::optional<std::size_t> last_endpoint = {};  // Of the last attempt.
@@ -265,6 +294,8 @@ class Client {
   void retry(Calls::iterator call, const Attempt& attempt, std::string why, Instant now);
   void send_again(Calls::iterator call, const Attempt& attempt, std::string why, Instant now);
   void finish_without_answer(Calls::iterator call, std::string why, bool compacted = false);
+  // etcd has refused it, so that it had no effect.
+  void finish_refused(Calls::iterator call, const GrpcStatus& status, std::string why);
   void need_token(const Attempt& attempt);
   void refuse_waiting_calls(const std::string& why);
   void note_trouble(std::size_t endpoint, std::string text);
@@ -275,6 +306,7 @@ class Client {
   Calls calls_;
   std::uint64_t last_call_ = 0;
   std::vector<Event> events_;
+  std::vector<AskDone> asked_;
   std::size_t troubles_ = 0;      // in events_
   std::size_t last_good_ = 0;     // The endpoint that answered last.
   std::size_t next_watch_ = 0;    // The endpoint for the next watch.

@@ -73,17 +73,27 @@ void Client::settle(Calls::iterator at, const Attempt& attempt, const GrpcStatus
     }
     case Verdict::kRefused:
       if (kind == Kind::kStatus) return on_status_refused(at, attempt, status, now);
-      return finish_without_answer(at, to_text(status));
+      return finish_refused(at, status, to_text(status));
     case Verdict::kNeedsToken:
       if (kind == Kind::kStatus) return on_status_refused(at, attempt, status, now);
       if (options_.user.empty()) {
-        return finish_without_answer(
-            at, to_text(status) + "; etcd has users: configure a user and a password for it");
+        return finish_refused(
+            at, status,
+            to_text(status) + "; etcd has users: configure a user and a password for it");
       }
       if (kind == Kind::kAuthenticate) return finish_without_answer(at, to_text(status));
       need_token(attempt);
+      // Nothing was done, so that a transaction that is sent once may be sent.
+      if (kind == Kind::kTxnOnce) {
+        at->second.sends = {};
+        at->second.not_before = now;
+        return;
+      }
       return send_again(at, attempt, to_text(status), now);
     case Verdict::kUnknown:
+      if (kind == Kind::kAsk &&
+          (status.is(GrpcCode::kFailedPrecondition) || status.is(GrpcCode::kUnimplemented)))
+        return finish_refused(at, status, to_text(status));
       if (kind == Kind::kRange && status.is(GrpcCode::kOutOfRange))
         return finish_without_answer(at, to_text(status), says_compacted(status));
       if (kind == Kind::kAuthenticate && says_authentication_is_off(status)) {
@@ -133,7 +143,8 @@ bool Client::accept(Calls::iterator at, const Attempt& attempt, std::string& why
     return answer && accept_header(answer->header, attempt, why);
   };
   switch (call.kind) {
-    case Kind::kTxn: {
+    case Kind::kTxn:
+    case Kind::kTxnOnce: {
       auto answer = decode_txn(bytes);
       if (!decoded(answer)) return false;
       TxnDone done{.call = id, .sends = call.sends};
@@ -154,6 +165,9 @@ bool Client::accept(Calls::iterator at, const Attempt& attempt, std::string& why
       events_.emplace_back(std::move(done));
       return true;
     }
+    case Kind::kAsk:
+      asked_.push_back({id, {static_cast<std::uint32_t>(GrpcCode::kOk), {}}, bytes});
+      return true;
     case Kind::kCompact: {
       const auto answer = decode_compaction(bytes);
       if (!decoded(answer)) return false;
@@ -232,6 +246,15 @@ void Client::finish_without_answer(Calls::iterator at, std::string why, bool com
     case Kind::kTxn:
       events_.emplace_back(TxnDone{.call = id, .sends = call.sends, .text = std::move(why)});
       break;
+    case Kind::kTxnOnce:
+      events_.emplace_back(TxnDone{.call = id,
+                                   .unknown = call.sends.count > 0,
+                                   .sends = call.sends,
+                                   .text = std::move(why)});
+      break;
+    case Kind::kAsk:
+      asked_.push_back({id, {std::nullopt, std::move(why)}});
+      break;
     case Kind::kRange: {
       const auto outcome = compacted ? RangeDone::Outcome::kCompacted : RangeDone::Outcome::kFatal;
       events_.emplace_back(RangeDone{.call = id, .outcome = outcome, .text = std::move(why)});
@@ -254,6 +277,23 @@ void Client::finish_without_answer(Calls::iterator at, std::string why, bool com
       refuse_waiting_calls("etcd refuses the user \"" + options_.user + "\": " + why);
       break;
   }
+}
+
+void Client::finish_refused(Calls::iterator at, const GrpcStatus& status, std::string why) {
+  const CallId id = at->first;
+  const Call& call = at->second;
+  const bool denied = !status.is(GrpcCode::kInvalidArgument) || judge(status) != Verdict::kRefused;
+  if (call.kind == Kind::kTxn || call.kind == Kind::kTxnOnce) {
+    events_.emplace_back(
+        TxnDone{.call = id, .denied = denied, .sends = call.sends, .text = std::move(why)});
+  } else if (call.kind == Kind::kRange) {
+    events_.emplace_back(RangeDone{.call = id, .denied = denied, .text = std::move(why)});
+  } else if (call.kind == Kind::kAsk) {
+    asked_.push_back({id, {status.code, std::move(why)}});
+  } else {
+    return finish_without_answer(at, std::move(why));
+  }
+  calls_.erase(at);
 }
 
 void Client::refuse_waiting_calls(const std::string& why) {

@@ -23,6 +23,7 @@ enum class GrpcCode : std::uint8_t {
   kPermissionDenied = 7,
   kFailedPrecondition = 9,
   kOutOfRange = 11,
+  kUnimplemented = 12,
   kUnauthenticated = 16,
 };
 

@@ -18,24 +18,52 @@ Overloaded(Ts...) -> Overloaded<Ts...>;
 
 // --- Parts of requests ---------------------------------------------------------------------------
 
-// Compare.CompareTarget; of Compare.CompareResult only EQUAL, which is 0, is used.
+// Compare.CompareResult; EQUAL is 0.
+constexpr std::int64_t kEqual = 0;
+constexpr std::int64_t kGreater = 1;
+constexpr std::int64_t kLess = 2;
+// Compare.CompareTarget.
 constexpr std::int64_t kTargetCreate = 1;
+constexpr std::int64_t kTargetMod = 2;
 constexpr std::int64_t kTargetValue = 3;
 
-std::string encode_compare(const Compare& compare) {
+std::string encode_value_compare(std::int64_t result, std::string_view key,
+                                 std::string_view value) {
   std::string out;
-  std::visit(Overloaded{[&](const ValueIs& wanted) {
-                          put_integer(out, 2, kTargetValue);
-                          put_bytes(out, 3, wanted.key);
-                          put_message(out, 7, wanted.value);
-                        },
-                        [&](const CreateRevisionIs& wanted) {
-                          put_integer(out, 2, kTargetCreate);
-                          put_bytes(out, 3, wanted.key);
-                          put_member(out, 5, wanted.revision);
-                        }},
-             compare);
+  put_integer(out, 1, result);
+  put_integer(out, 2, kTargetValue);
+  put_bytes(out, 3, key);
+  put_message(out, 7, value);
   return out;
+}
+
+std::string encode_revision_compare(std::int64_t target, std::uint32_t member, std::string_view key,
+                                    std::int64_t revision) {
+  std::string out;
+  put_integer(out, 2, target);
+  put_bytes(out, 3, key);
+  put_member(out, member, revision);
+  return out;
+}
+
+std::string encode_compare(const Compare& compare) {
+  return std::visit(
+      Overloaded{[](const ValueIs& wanted) {
+                   return encode_value_compare(kEqual, wanted.key, wanted.value);
+                 },
+                 [](const ValueIsBefore& wanted) {
+                   return encode_value_compare(kLess, wanted.key, wanted.value);
+                 },
+                 [](const ValueIsAfter& wanted) {
+                   return encode_value_compare(kGreater, wanted.key, wanted.value);
+                 },
+                 [](const CreateRevisionIs& wanted) {
+                   return encode_revision_compare(kTargetCreate, 5, wanted.key, wanted.revision);
+                 },
+                 [](const ModRevisionIs& wanted) {
+                   return encode_revision_compare(kTargetMod, 6, wanted.key, wanted.revision);
+                 }},
+      compare);
 }
 
 std::string encode_op(const RequestOp& op) {
@@ -86,6 +114,7 @@ bool read(std::string_view bytes, KeyValue& out) {
     if (field.is_integer(3)) out.mod_revision = field.signed_integer();
     if (field.is_integer(4)) out.version = field.signed_integer();
     if (field.is_bytes(5)) out.value = field.bytes;
+    if (field.is_integer(6)) out.lease = field.signed_integer();
     return true;
   });
 }
@@ -96,6 +125,20 @@ bool read(std::string_view bytes, WatchEvent& out) {
     if (field.is_bytes(2)) return read(field.bytes, out.kv);
     return true;
   });
+}
+
+// Permission.Type: READ 0, WRITE 1, READWRITE 2.
+bool read(std::string_view bytes, Permission& out) {
+  std::uint64_t type = 0;
+  const bool well_formed = read_fields(bytes, [&](const Field& field) {
+    if (field.is_integer(1)) type = field.integer;
+    if (field.is_bytes(2)) out.key = field.bytes;
+    if (field.is_bytes(3)) out.range_end = field.bytes;
+    return true;
+  });
+  out.may_read = type != 1;
+  out.may_write = type != 0;
+  return well_formed;
 }
 
 // Counts the items of one answer, those of its parts included.
@@ -223,6 +266,12 @@ std::string encode(const AuthenticateRequest& request) {
   return out;
 }
 
+std::string encode(const RoleGetRequest& request) {
+  std::string out;
+  put_bytes(out, 1, request.role);
+  return out;
+}
+
 std::string end_of_prefix(std::string_view prefix) {
   std::string end(prefix);
   while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
@@ -302,6 +351,27 @@ Result<AuthenticateResponse> decode_authenticate(std::string_view bytes) {
                                              if (field.is_bytes(2)) answer.token = field.bytes;
                                              return true;
                                            });
+}
+
+Result<RoleListResponse> decode_role_list(std::string_view bytes) {
+  ItemBudget budget;
+  return read_answer<RoleListResponse>(bytes, "AuthRoleListResponse",
+                                       [&](RoleListResponse& answer, const Field& field) {
+                                         if (field.is_bytes(2) && !budget.take()) return false;
+                                         if (field.is_bytes(2))
+                                           answer.roles.emplace_back(field.bytes);
+                                         return true;
+                                       });
+}
+
+Result<RoleGetResponse> decode_role_get(std::string_view bytes) {
+  ItemBudget budget;
+  return read_answer<RoleGetResponse>(
+      bytes, "AuthRoleGetResponse", [&](RoleGetResponse& answer, const Field& field) {
+        if (field.is_bytes(2))
+          return budget.take() && read(field.bytes, answer.permissions.emplace_back());
+        return true;
+      });
 }
 
 }  // namespace pawl::etcd

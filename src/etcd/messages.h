@@ -45,21 +45,36 @@ struct ValueIs {
   std::string key;
   std::string value;
 };
+// True if the key's value comes before this one, byte by byte; false if the key is absent. So for
+// ValueIsAfter.
+struct ValueIsBefore {
+  std::string key;
+  std::string value;
+};
+struct ValueIsAfter {
+  std::string key;
+  std::string value;
+};
 // True if the key was created by this revision; 0: the key is absent.
 struct CreateRevisionIs {
   std::string key;
   std::int64_t revision = 0;
 };
-using Compare = std::variant<ValueIs, CreateRevisionIs>;
+// True if the key was last changed by this revision; 0: the key is absent.
+struct ModRevisionIs {
+  std::string key;
+  std::int64_t revision = 0;
+};
+using Compare = std::variant<ValueIs, ValueIsBefore, ValueIsAfter, CreateRevisionIs, ModRevisionIs>;
 
 using RequestOp = std::variant<RangeRequest, PutRequest, DeleteRangeRequest>;
 
 // If every compare is true, `success` is done, else `failure`. etcd refuses a key that is put
 // twice, and more than 128 operations.
 struct TxnRequest {
-  std::vector<Compare> compare;
-  std::vector<RequestOp> success;
-  std::vector<RequestOp> failure;
+  std::vector<Compare> compare = {};
+  std::vector<RequestOp> success = {};
+  std::vector<RequestOp> failure = {};
 };
 
 // Forgets all that was overwritten or deleted before the revision.
@@ -81,6 +96,11 @@ struct AuthenticateRequest {
   std::string password;
 };
 
+// Of Auth.RoleGet. Auth.RoleList has no fields.
+struct RoleGetRequest {
+  std::string role;
+};
+
 [[nodiscard]] std::string encode(const RangeRequest& request);
 [[nodiscard]] std::string encode(const PutRequest& request);
 [[nodiscard]] std::string encode(const DeleteRangeRequest& request);
@@ -88,6 +108,7 @@ struct AuthenticateRequest {
 [[nodiscard]] std::string encode(const CompactionRequest& request);
 [[nodiscard]] std::string encode(const WatchCreateRequest& request);  // as a WatchRequest
 [[nodiscard]] std::string encode(const AuthenticateRequest& request);
+[[nodiscard]] std::string encode(const RoleGetRequest& request);
 // The request of Maintenance.Status has no fields.
 [[nodiscard]] inline std::string encode_status_request() {
   return {};
@@ -114,6 +135,7 @@ struct KeyValue {
   std::int64_t create_revision = 0;
   std::int64_t mod_revision = 0;
   std::int64_t version = 0;  // 1 when created, + 1 with each put.
+  std::int64_t lease = 0;    // The key is deleted when this lease ends; 0: it has none.
 };
 
 struct RangeResponse {
@@ -130,9 +152,9 @@ struct DeleteRangeResponse {
 using ResponseOp = std::variant<RangeResponse, PutResponse, DeleteRangeResponse>;
 
 struct TxnResponse {
-  ResponseHeader header;
+  ResponseHeader header = {};
   bool succeeded = false;
-  std::vector<ResponseOp> responses;  // One for each operation that was done.
+  std::vector<ResponseOp> responses = {};  // One for each operation that was done.
 };
 
 struct CompactionResponse {
@@ -173,11 +195,31 @@ struct AuthenticateResponse {
   std::string token;
 };
 
+struct RoleListResponse {
+  ResponseHeader header;
+  std::vector<std::string> roles;
+};
+
+// What a role may do with the keys [key, range_end); with an empty range_end, `key` alone; with
+// "\0" all from `key` on.
+struct Permission {
+  bool may_read = false;
+  bool may_write = false;
+  std::string key;
+  std::string range_end;
+};
+struct RoleGetResponse {
+  ResponseHeader header;
+  std::vector<Permission> permissions;
+};
+
 [[nodiscard]] Result<RangeResponse> decode_range(std::string_view bytes);
 [[nodiscard]] Result<TxnResponse> decode_txn(std::string_view bytes);
 [[nodiscard]] Result<CompactionResponse> decode_compaction(std::string_view bytes);
 [[nodiscard]] Result<WatchResponse> decode_watch(std::string_view bytes);
 [[nodiscard]] Result<StatusResponse> decode_status(std::string_view bytes);
 [[nodiscard]] Result<AuthenticateResponse> decode_authenticate(std::string_view bytes);
+[[nodiscard]] Result<RoleListResponse> decode_role_list(std::string_view bytes);
+[[nodiscard]] Result<RoleGetResponse> decode_role_get(std::string_view bytes);
 
 }  // namespace pawl::etcd
