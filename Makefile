@@ -133,6 +133,7 @@ bench:
 	@/usr/bin/python3 bench/guard_sqlite.py --build build
 	@PYTHONPATH=tests /usr/bin/python3 bench/guard_mariadb.py
 	@PYTHONPATH=tests /usr/bin/python3 bench/guard_redis.py
+	@PYTHONPATH=tests /usr/bin/python3 bench/guard_etcd.py --build build
 
 format:
 	@scripts/setup test

@@ -207,7 +207,8 @@ void add_guard_protect(CommandLine& line) {
   options->target.declare(verb);
   verb.required(
       "TABLE", options->wanted.table,
-      "the table, as in SQL: orders, shop.orders; redis: a key, or 'orders:*'; s3: an object");
+      "the table, as in SQL: orders, shop.orders; redis, etcd: a key, or 'orders:*'; s3: an "
+      "object");
   verb.text("--guard", "NAME", options->wanted.guard,
             "the guard's name (default: the table's); several tables may share it");
   verb.text("--key", "COLUMN", options->wanted.key, "each row is a resource of its own, NAME:KEY");

@@ -299,7 +299,8 @@ void Client::finish_refused(Calls::iterator at, const GrpcStatus& status, std::s
 void Client::refuse_waiting_calls(const std::string& why) {
   for (auto at = calls_.begin(); at != calls_.end();) {
     const auto next = std::next(at);
-    if (!at->second.attempt && waits_for_token(at->second)) finish_without_answer(at, why);
+    if (!at->second.attempt && waits_for_token(at->second))
+      finish_refused(at, {static_cast<std::uint32_t>(GrpcCode::kUnauthenticated), why}, why);
     at = next;
   }
 }

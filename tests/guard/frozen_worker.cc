@@ -3,7 +3,8 @@
 // frozen, and then writes twice: under its lease, which must know that it is over, and with its
 // token alone, as a program would that does not ask, which the table must refuse.
 //
-//   worker postgres|sqlite|mariadb|redis|s3 WHERE RESOURCE LOCK VALUE [stay]       (PAWL_ADDR: pawld)
+//   worker postgres|sqlite|mariadb|redis|etcd|s3 WHERE RESOURCE LOCK VALUE [stay]
+// with the address of pawld in PAWL_ADDR.
 //
 // Ends with 0 when the write is in effect, with 121 when the last one was refused as stale.
 #include <libpq-fe.h>
@@ -15,9 +16,11 @@
 #include <memory>
 #include <string>
 
+#include "guard/etcd/kind.h"
 #include "guard/mariadb/connection.h"
 #include "guard/redis/connection.h"
 #include "guard/s3/dsn.h"
+#include "pawl/etcd.h"
 #include "pawl/mariadb.h"
 #include "pawl/pawl.h"
 #include "pawl/postgres.h"
@@ -147,6 +150,27 @@ class RedisTable final : public Table {
   const std::string resource_;
 };
 
+// The table is the key `orders/n`.
+class EtcdTable final : public Table {
+ public:
+  EtcdTable(const char* where, std::string resource)
+      : guard_(*guard::to_etcd_options(where)), resource_(std::move(resource)) {}
+  Guard& guard() override { return guard_; }
+  Result<Decision> write(const Lease& lease, const std::string& value) override {
+    const auto done = guard_.write(lease, resource_, {EtcdPut{"orders/n", value}});
+    if (!done) return done.error();
+    return done->decision;
+  }
+  std::string write_with_token(std::uint64_t token, const std::string& value) override {
+    const auto done = guard_.write(token, resource_, {EtcdPut{"orders/n", value}});
+    return done ? "" : done.error().detail;
+  }
+
+ private:
+  EtcdGuard guard_;
+  const std::string resource_;
+};
+
 // The table is the content of the object.
 class S3Table final : public Table {
  public:
@@ -171,6 +195,7 @@ std::unique_ptr<Table> open(const std::string& kind, const char* where,
   if (kind == "postgres") return std::make_unique<PostgresTable>(where, resource);
   if (kind == "sqlite") return std::make_unique<SqliteTable>(where, resource);
   if (kind == "mariadb") return std::make_unique<MariaTable>(where, resource);
+  if (kind == "etcd") return std::make_unique<EtcdTable>(where, resource);
   if (kind == "redis") return std::make_unique<RedisTable>(where, resource);
   if (kind == "s3") return std::make_unique<S3Table>(where, resource);
   return nullptr;

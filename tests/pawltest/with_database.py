@@ -3,6 +3,7 @@
     python3 -m pawltest.with_database postgres PROGRAM ARGUMENT…     PAWL_TEST_DSN
     python3 -m pawltest.with_database mariadb PROGRAM ARGUMENT…      PAWL_TEST_MARIADB_PORT
     python3 -m pawltest.with_database redis PROGRAM ARGUMENT…        PAWL_TEST_REDIS_PORT
+    python3 -m pawltest.with_database etcd PROGRAM ARGUMENT…         PAWL_TEST_ETCD_PORT
     python3 -m pawltest.with_database s3 PROGRAM ARGUMENT…           PAWL_TEST_S3_PORT
 
 The variable has the address of the database. The exit code is the program's.
@@ -42,6 +43,15 @@ def redis():
 
 
 @contextlib.contextmanager
+def etcd():
+    from pawltest.etcd_guard import Server
+
+    with Server() as server:
+        server.install()
+        yield server, {"PAWL_TEST_ETCD_PORT": str(server.port)}
+
+
+@contextlib.contextmanager
 def s3():
     from pawltest.s3_server import Server
 
@@ -51,7 +61,13 @@ def s3():
 
 
 def main():
-    databases = {"postgres": postgres, "mariadb": mariadb, "redis": redis, "s3": s3}
+    databases = {
+        "postgres": postgres,
+        "mariadb": mariadb,
+        "redis": redis,
+        "etcd": etcd,
+        "s3": s3,
+    }
     with databases[sys.argv[1]]() as (server, variables):
         print(variables, flush=True)
         done = subprocess.run(sys.argv[2:], env={**os.environ, **variables}, check=False)

@@ -168,14 +168,14 @@ std::string etcd_access_commands(std::string_view guard, const std::vector<std::
       "etcd lets others write these keys around the guard. Commands that keep them out; give all "
       "other programs users with roles that do not reach these keys:\n"
       "  etcdctl role add {0}\n"
-      "{1}{2}{3}{4}"
+      "{1}{2}{3}{4}{5}"
       "  etcdctl user add {0}\n"
       "  etcdctl user grant-role {0} {0}\n"
       "  etcdctl user add root\n"
       "  etcdctl user grant-role root root\n"
       "  etcdctl auth enable",
-      role, keys, grant("read", own + "policy"), grant("readwrite", own + "fence*"),
-      grant("readwrite", own + "count/*"));
+      role, keys, grant("read", kEtcdMark), grant("read", own + "policy"),
+      grant("readwrite", own + "fence*"), grant("readwrite", own + "count/*"));
 }
 
 GuardStrength to_etcd_strength(const std::vector<std::string>& weaknesses) {

@@ -1,0 +1,38 @@
+#!/usr/bin/python3
+"""Drills against etcd."""
+
+from drill_case import DrillCase, Matrix
+from pawltest import harness
+from pawltest.etcd_guard import Server
+
+
+class EtcdDrillTest(Matrix, DrillCase):
+    kind = "etcd"
+    # A write could not be rolled back, so the guard is only asked.
+    ways = {"call": "refused", "carried": "not_applicable", "none": "not_applicable"}
+
+    @classmethod
+    def open_database(cls):
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.remove)
+        cls.server.start()
+        cls.server.install()
+        cls.where = ("--guard-dsn", cls.server.dsn)
+
+    @classmethod
+    def leftovers(cls):
+        keys = cls.server.etcdctl("get", "--prefix", "", "--keys-only").stdout.split()
+        return [key for key in keys if "conformance" in key]
+
+    def test_own_guard_is_judged_and_nothing_is_written(self):
+        self.server.protect("orders/*")
+        words = ("delayed-write", "--guard", "etcd:orders", "--yes")
+        (record,) = self.records(*words, code=0)
+        self.assertGreater(record["verdict"]["refused"], 0)
+        self.assertIsNone(self.server.value("orders/7"))
+        with self.subTest("a guard in shadow"):
+            self.server.pawl("mode", "etcd", "orders", "shadow")
+            self.records(*words, code=1)
+
+
+harness.main()
