@@ -33,6 +33,7 @@ local STEP_MIN = 2199023255552  -- 2^41
 local STEP_DEFAULT = 17592186044416  -- 2^44
 local KEY_MAX = 512
 local AUDIT_MAX = 1000
+local REMEMBERED_MAX = 10000  -- bytes of a text
 local ARGUMENTS_MAX = 7000  -- of a command: what Lua can pass on
 
 -- Commands whose only key is the first argument. COMMAND GETKEYS tells the keys of all others.
@@ -49,12 +50,28 @@ local function digits(number)
   return string.format('%.0f', number)
 end
 
--- 1 … 2^53 - 1 in decimal digits, without a leading zero. nil: it is no such number.
-local function parse_number(text)
-  if not string.match(text, '^[1-9]%d*$') then return nil end
-  if #text > #TOKEN_MAX or (#text == #TOKEN_MAX and text > TOKEN_MAX) then return nil end
-  return tonumber(text)
+-- What `make` makes of a text is remembered for at most 1000 of them: a holder comes with the same
+-- token and the same names again and again. (EVAL has none from before.)
+local function remembering(make)
+  local known, count = {}, 0
+  return function(text)
+    local found = known[text]
+    if found ~= nil then return found end
+    if #text > REMEMBERED_MAX then return make(text) end
+    found = make(text)
+    if count >= 1000 then known, count = {}, 0 end
+    known[text] = found
+    count = count + 1
+    return found
+  end
 end
+
+-- 1 … 2^53 - 1 in decimal digits, without a leading zero. false: it is no such number.
+local parse_number = remembering(function(text)
+  if not string.match(text, '^[1-9]%d*$') then return false end
+  if #text > #TOKEN_MAX or (#text == #TOKEN_MAX and text > TOKEN_MAX) then return false end
+  return tonumber(text)
+end)
 
 local function refuse(word, text)
   return {err = word .. ' ' .. text}
@@ -62,13 +79,8 @@ end
 
 -- --- What is stored ------------------------------------------------------------------------------
 
--- Decoded policies by their text. (EVAL has none from before.)
-local decoded, decoded_count = {}, 0
-
-local function decode(text)
-  local policy = decoded[text]
-  if policy then return policy end
-  policy = cjson.decode(text)
+local decode = remembering(function(text)
+  local policy = cjson.decode(text)
   policy.floor = tonumber(policy.floor)
   policy.max_step = tonumber(policy.max_step)
   policy.percent = tonumber(policy.percent)
@@ -77,11 +89,8 @@ local function decode(text)
     local prefix = string.match(pattern, '^(.*)%*$')
     policy.prefixes[i] = {text = prefix or pattern, exact = not prefix}
   end
-  if decoded_count >= 1000 then decoded, decoded_count = {}, 0 end
-  decoded[text] = policy
-  decoded_count = decoded_count + 1
   return policy
-end
+end)
 
 local function encode(policy)
   return cjson.encode({
@@ -103,11 +112,16 @@ local function field_of(key)
   return key == nil and 'f' or 'f:' .. key
 end
 
+local split_fence = remembering(function(text)
+  local token, operation = string.match(text, '^(%d+) ?(%d*)$')
+  return {tonumber(token), tonumber(operation)}
+end)
+
 -- "34 8": 34 and 8. "34": 34 and nil. false: 0 and nil.
 local function parse_fence(text)
   if not text then return 0, nil end
-  local token, operation = string.match(text, '^(%d+) ?(%d*)$')
-  return tonumber(token), tonumber(operation)
+  local parts = split_fence(text)
+  return parts[1], parts[2]
 end
 
 local function count(guard_key, verdict)
@@ -123,12 +137,16 @@ end
 
 -- --- Names ---------------------------------------------------------------------------------------
 
--- The key of GUARD:KEY, nil for GUARD; and an error if this is not the hash of that guard.
-local function split(guard_key, resource)
+local split_resource = remembering(function(resource)
   local colon = string.find(resource, ':', 1, true)
   local guard = colon and string.sub(resource, 1, colon - 1) or resource
-  local key = colon and string.sub(resource, colon + 1) or nil
-  local own = '{' .. guard .. '}:pawl'
+  return {'{' .. guard .. '}:pawl', colon and string.sub(resource, colon + 1) or nil}
+end)
+
+-- The key of GUARD:KEY, nil for GUARD; and an error if this is not the hash of that guard.
+local function split(guard_key, resource)
+  local parts = split_resource(resource)
+  local own, key = parts[1], parts[2]
   if guard_key ~= own then
     return nil, refuse('PAWLINVALID', 'the first key of a call for ' .. resource .. ' is ' .. own)
   end
@@ -144,6 +162,7 @@ local function unguarded(resource)
 end
 
 local function is_guards_own(key)
+  if string.byte(key) ~= 123 then return false end  -- {
   return string.find(key, '^{[^}]*}:pawl$') or string.find(key, '^{[^}]*}:pawl:audit$')
 end
 
@@ -189,6 +208,10 @@ local function reaches_further(name, command)
   end
   return nil
 end
+
+local has_first_key = remembering(function(name)
+  return FIRST_KEY[string.lower(name)] ~= nil
+end)
 
 local function keys_of(name, command)
   if command[2] and FIRST_KEY[name] then return {command[2]} end
@@ -371,7 +394,8 @@ local function write(guard_key, resources, token_text, operation_text, command)
   end
   local reply = run(guard_key, resources, command)
   if type(reply) == 'table' and reply.err then return reply end
-  return {answer, digits(math.max(answer_max, answer == 'admitted' and token or 0)), reply}
+  -- An admitted token is the fence now, and its text is spelled as digits() would.
+  return {answer, answer == 'admitted' and token_text or digits(answer_max), reply}
 end
 
 local function tail(list, from)
@@ -386,6 +410,26 @@ local function token_argument(text)
   return text
 end
 
+-- The usual write, without what only others need: a holder that writes again, to a key of a guard
+-- with one fence. The same verdict as that of write(). nil: it is not such a write.
+local function write_again(keys, args)
+  local resource = split_resource(args[1])
+  if args[3] ~= '' or resource[2] or keys[1] ~= resource[1] or #args > ARGUMENTS_MAX or
+     not args[5] or not has_first_key(args[4]) then
+    return nil
+  end
+  local found = redis.call('HMGET', keys[1], 'policy', 'f')
+  local policy, token = found[1] and decode(found[1]), parse_number(args[2])
+  if not policy or not token or policy.kind ~= 'static' or policy.equal ~= 'accept' or
+     token ~= parse_fence(found[2]) or token < policy.floor or
+     resource_key_of(policy, args[5]) ~= nil then
+    return nil
+  end
+  local reply = redis.pcall(unpack(args, 4))
+  if type(reply) == 'table' and reply.err then return reply end
+  return {'admitted', args[2], reply}
+end
+
 local functions = {}
 local reads_only = {}
 
@@ -396,6 +440,8 @@ function functions.pawl_write(keys, args)
     return refuse('PAWLINVALID', 'use: FCALL pawl_write N {GUARD}:pawl KEY... RESOURCE TOKEN ' ..
                   'OPERATION COMMAND ARGUMENT...')
   end
+  local again = write_again(keys, args)
+  if again then return again end
   local key, wrong = split(keys[1], args[1])
   if wrong then return wrong end
   local resources = {{name = args[1], key = key}}
