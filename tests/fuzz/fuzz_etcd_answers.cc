@@ -2,7 +2,8 @@
 // their limits, every call ends exactly once, and the client stays usable.
 //
 // The first byte of an input says what the rest is: m, a message; h, bytes of an HTTP/2 connection;
-// c, the same for a whole client; l, a head or an entry of the log, whose checksum is made right.
+// c, the same for a whole client; l, a head or an entry of the log, whose checksum is made right; g,
+// what a guard reads: a policy and a fence.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -16,6 +17,7 @@
 #include "etcd/client.h"
 #include "etcd/http2_connection.h"
 #include "etcd/messages.h"
+#include "guard/etcd/policy.h"
 #include "store/cluster/log_copy.h"
 #include "tests/fuzz/chunks.h"
 
@@ -39,6 +41,18 @@ void decode_all(std::string_view bytes) {
     PAWL_ASSERT(status->errors.size() <= limits::kEtcdItemsMax);
   static_cast<void>(decode_compaction(bytes));
   static_cast<void>(decode_authenticate(bytes));
+  if (const auto roles = decode_role_list(bytes))
+    PAWL_ASSERT(roles->roles.size() <= limits::kEtcdItemsMax);
+  if (const auto role = decode_role_get(bytes))
+    PAWL_ASSERT(role->permissions.size() <= limits::kEtcdItemsMax);
+}
+
+// What is taken for a policy or a fence is spelled as the guard spells it, or comes to the same.
+void read_guard(std::string_view bytes) {
+  if (const auto policy = guard::parse_etcd_policy(bytes))
+    PAWL_ASSERT(guard::parse_etcd_policy(guard::to_text(*policy)) == policy);
+  if (const auto fence = guard::parse_etcd_fence(bytes))
+    PAWL_ASSERT(guard::to_text(*fence) == bytes);
 }
 
 // Calls `take` with each piece of the bytes, in memory of exactly its size.
@@ -140,6 +154,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (data[0] == 'm') decode_all(rest);
   if (data[0] == 'l') read_log(rest);
+  if (data[0] == 'g') read_guard(rest);
   for (const Cut cut : {Cut::kWhole, Cut::kMixed}) {
     if (data[0] == 'h') run_connection(rest, cut);
     if (data[0] == 'c') run_client(rest, cut);
