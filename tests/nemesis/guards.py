@@ -5,9 +5,11 @@
     guard.rows("alpha")       # in the order of their commits: dicts of token, op, writer, at
     guard.crash(); guard.start()
 
-Each table has the columns token, op, writer, at; the worker inserts a row per write.
+Each table has the columns token, op, writer, at; the worker inserts a row per write. Redis and etcd
+have a list, or keys, of such lines.
 """
 
+import base64
 import json
 import os
 import sqlite3
@@ -20,7 +22,8 @@ ROWS = "SELECT token, op, writer, at FROM {} ORDER BY id"
 
 def make(kind, directory, mode="enforce"):
     """`mode` of the guards; a world whose guards only watch must be detected."""
-    return {"sqlite": Sqlite, "postgres": Postgres, "mariadb": Maria}[kind](directory, mode)
+    kinds = {"sqlite": Sqlite, "postgres": Postgres, "mariadb": Maria, "redis": Redis, "etcd": Etcd}
+    return kinds[kind](directory, mode)
 
 
 def _rows(found):
@@ -139,6 +142,86 @@ class Maria:
             return _rows(self.library.rows(db, ROWS.format(resource)))
         finally:
             db.close()
+
+    def close(self):
+        self.server.remove()
+
+
+def _lines(texts):
+    """Rows as kinds without tables have them: "token op writer at"."""
+    return _rows(
+        (int(token), int(op), writer, int(at))
+        for token, op, writer, at in (text.split() for text in texts)
+    )
+
+
+class Redis:
+    def __init__(self, directory, mode):  # pylint: disable=unused-argument
+        from pawltest import redis_server
+
+        self.server = redis_server.Server()
+        try:
+            self.server.start()
+            self.server.install()
+            db = self.server.connect()
+            for name in RESOURCES:
+                redis_server.protect(db, name, f"{{{name}}}:*", mode=mode)
+            db.close()
+        except BaseException:
+            self.server.remove()
+            raise
+        self.where = f"redis:{self.server.dsn()}"
+        self.run_options = lambda lock: [
+            "--guard",
+            f"redis:{lock}",
+            "--guard-dsn",
+            self.server.dsn(),
+        ]
+
+    def crash(self):
+        self.server.crash()
+
+    def start(self):
+        self.server.start()
+
+    def rows(self, resource):
+        db = self.server.connect()
+        try:
+            return _lines(db.lrange(f"{{{resource}}}:log", 0, -1))
+        finally:
+            db.close()
+
+    def close(self):
+        self.server.remove()
+
+
+class Etcd:
+    def __init__(self, directory, mode):  # pylint: disable=unused-argument
+        from pawltest import etcd_guard
+
+        self.server = etcd_guard.Server()
+        try:
+            self.server.start()
+            self.server.install()
+            for name in RESOURCES:
+                self.server.protect(f"{name}/*", mode=mode)
+        except BaseException:
+            self.server.remove()
+            raise
+        self.where = f"etcd:{self.server.dsn}"
+        self.run_options = lambda lock: ["--guard", f"etcd:{lock}", "--guard-dsn", self.server.dsn]
+
+    def crash(self):
+        self.server.nodes[0].kill()
+
+    def start(self):
+        self.server.nodes[0].start()
+        self.server.wait_healthy()
+
+    def rows(self, resource):
+        found = self.server.json("get", "--prefix", f"{resource}/log/").get("kvs", [])
+        found.sort(key=lambda each: each["mod_revision"])
+        return _lines(base64.b64decode(each["value"]).decode() for each in found)
 
     def close(self):
         self.server.remove()

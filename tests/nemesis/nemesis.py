@@ -81,6 +81,8 @@ EVERY_KIND = [
     ("lossy", "postgres"),
     ("small", "mariadb"),
     ("failing", "sqlite"),
+    ("plain", "redis"),
+    ("plain", "etcd"),
     ("cluster", "postgres"),
 ]
 

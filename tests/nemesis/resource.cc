@@ -35,7 +35,18 @@ Answer to_answer(const guard::Outcome& outcome) {
   }
 }
 
-std::string insertion(const Row& row, std::int64_t at) {
+// Behind the token in a line of a log: what a kind without tables has instead of rows.
+std::string line_of(const Row& row, std::int64_t at) {
+  return fmt::format("{} {} {}", row.op, row.writer, at);
+}
+
+// In the words of the kind. Without tables: what Session::write() does with a line.
+std::string insertion(const guard::Kind& kind, const Row& row, std::int64_t at) {
+  if (kind.name == "redis")
+    return fmt::format("RPUSH {{{}}}:log \"{} {}\"", row.resource, row.token, line_of(row, at));
+  if (kind.name == "etcd")
+    return fmt::format("put {}/log/{}-{}-{} \"{} {}\"", row.resource, row.token, row.op, at,
+                       row.token, line_of(row, at));
   return fmt::format("INSERT INTO {} (token, op, writer, at) VALUES ({}, {}, '{}', {})",
                      row.resource, row.token, row.op, row.writer, at);
 }
@@ -127,8 +138,12 @@ Answer Resource::check(const std::string& resource, std::uint64_t token) {
 Answer Resource::write(const Row& row, const Lease* lease) {
   guard::Session* now = session();
   if (now == nullptr) return unreachable();
-  if (lease == nullptr || now->front() == nullptr) return write_in_steps(*now, row);
-  const auto statement = [&] { return insertion(row, now_()); };
+  const bool asks = lease != nullptr && now->front() != nullptr;
+  if (!asks && !kind_.abilities.has(guard::Ability::kTransactions))
+    return to_answer(
+        now->write({{row.resource}, std::to_string(row.token), row.op}, line_of(row, now_())));
+  if (!asks) return write_in_steps(*now, row);
+  const auto statement = [&] { return insertion(kind_, row, now_()); };
   return to_answer(guard::to_outcome(now->write_held(*lease, {row.resource, row.op, statement})));
 }
 
@@ -137,7 +152,7 @@ Answer Resource::write_in_steps(guard::Session& session, const Row& row) {
   guard::Outcome verdict = outcome;
   if (outcome.passed()) {
     verdict = outcome = session.admit({{row.resource}, std::to_string(row.token), row.op});
-    if (outcome.passed()) outcome = session.execute(insertion(row, now_()));
+    if (outcome.passed()) outcome = session.execute(insertion(kind_, row, now_()));
   }
   const bool replayed = verdict.answer == guard::Answer::kReplayed;
   if (outcome.passed() || replayed) {

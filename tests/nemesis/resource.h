@@ -1,6 +1,6 @@
 // A guarded resource as the worker uses it, whichever kind of guard it has. Each resource is a
-// table of its own into which the holder inserts a row per write: in the order of the rows, which
-// is the order of commits, tokens must never go back.
+// table of its own (or a list, or keys) into which the holder inserts a row per write: in the order
+// of the rows, which is the order of commits, tokens must never go back.
 #pragma once
 
 #include <cstdint>

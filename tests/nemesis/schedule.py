@@ -18,7 +18,7 @@ Fault = collections.namedtuple("Fault", "every targets spans family")
 
 # Of one pawld; or several that share an etcd.
 DISKS = {"plain": 5, "lossy": 2, "small": 2, "failing": 2, "cluster": 4}
-GUARDS = {"sqlite": 6, "postgres": 2, "mariadb": 2}
+GUARDS = {"sqlite": 6, "postgres": 2, "mariadb": 2, "redis": 2, "etcd": 2}
 CLIENTS = 5
 RELAYED = 2  # The first clients talk through the relay, the others over a wire that nft cuts.
 

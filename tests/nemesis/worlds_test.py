@@ -27,6 +27,9 @@ class WorldsTest(unittest.TestCase):
             disk: cls.pool.submit(nemesis.play, seed, SECONDS, disk, "sqlite")
             for seed, disk in ((2, "lossy"), (3, "failing"))
         }
+        # Two more kinds of guards, whose server is killed now and then.
+        for guard in ("redis", "etcd"):
+            cls.worlds[guard] = cls.pool.submit(nemesis.play, 4, SECONDS, "plain", guard)
         crowds = ["--only", ",".join(schedule.CROWDS)]
         cls.worlds["crowds"] = cls.pool.submit(
             nemesis.play, 6, 2 * SECONDS, "plain", "sqlite", crowds
@@ -44,6 +47,12 @@ class WorldsTest(unittest.TestCase):
 
     def test_guarantees_hold_when_writes_and_syncs_fail_or_hang(self):
         self.assertFine("failing")
+
+    def test_guarantees_hold_with_a_guard_in_redis_that_is_killed(self):
+        self.assertFine("redis")
+
+    def test_guarantees_hold_with_a_guard_in_etcd_that_is_killed(self):
+        self.assertFine("etcd")
 
     def test_strangers_and_heavy_readers_cost_nobody_a_lease(self):
         self.assertFine("crowds")
