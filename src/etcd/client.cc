@@ -316,7 +316,9 @@ void Client::send_what_is_due(Instant now) {
     for (const auto& [id, call] : calls_) {
       if (!waits_for_token(call)) continue;
       token_state_ = Token::kPending;
-      add(Kind::kAuthenticate, encode(AuthenticateRequest{options_.user, options_.password}));
+      const CallId login =
+          add(Kind::kAuthenticate, encode(AuthenticateRequest{options_.user, options_.password}));
+      calls_.at(login).attempt_time = options_.authenticate_time.value_or(options_.attempt_time);
       break;
     }
   }

@@ -41,6 +41,8 @@ struct ClientOptions {
   std::string user = {};  // Empty: etcd has no users, or knows us by our certificate.
   std::string password = {};
   Nanos attempt_time = std::chrono::seconds(1);
+  // Of an attempt to log in, during which etcd computes the hash of a password. Nothing: as others.
+  std::optional<Nanos> authenticate_time = {};
   Nanos resend_pause = std::chrono::milliseconds(50);
   // From the start of a connection until etcd has answered on it.
   Nanos connect_time = std::chrono::seconds(1);

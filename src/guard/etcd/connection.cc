@@ -4,10 +4,12 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/boot_clock.h"
 #include "base/limits.h"
+#include "net/socket.h"
 #include "tls/context.h"
 
 namespace pawl::guard {
@@ -15,6 +17,8 @@ namespace {
 
 // After this long the same bytes go to another endpoint.
 constexpr Nanos kAttemptTime = std::chrono::seconds(2);
+// Nothing listens at any endpoint for so long: it is not waited for any longer.
+constexpr Nanos kRefusedTime = std::chrono::seconds(1);
 constexpr std::int64_t kPage = 5000;
 
 Error went_back() {
@@ -45,6 +49,7 @@ Result<std::unique_ptr<EtcdConnection>> EtcdConnection::open(const EtcdOptions& 
   wanted.client.password = options.password;
   wanted.client.attempt_time = std::min(kAttemptTime, limit);
   wanted.client.connect_time = std::min(kAttemptTime, limit);
+  wanted.client.authenticate_time = limit;
   wanted.client.silence_max = limit;
   auto driver = etcd::Driver::create(std::move(wanted));
   if (!driver) return driver.error();
@@ -58,7 +63,8 @@ EtcdConnection::EtcdConnection(std::unique_ptr<etcd::Driver> driver, std::string
 
 template <class Done>
 bool EtcdConnection::run_until(std::chrono::milliseconds limit, const Done& done) {
-  const Instant end = boot_now() + limit;
+  const Instant begin = boot_now();
+  const Instant end = begin + limit;
   while (true) {
     const Instant now = boot_now();
     driver_->pump(now);
@@ -72,11 +78,18 @@ bool EtcdConnection::run_until(std::chrono::milliseconds limit, const Done& done
     for (etcd::AskDone& answer : driver_->client().take_asked())
       asked_.push_back(std::move(answer));
     if (done()) return true;
-    if (now >= end) return false;
+    if (now >= end || (now >= begin + kRefusedTime && is_refused())) return false;
     std::vector<pollfd> wanted = driver_->interest();
     static_cast<void>(::poll(wanted.data(), wanted.size(),
                              poll_timeout(std::min(end, driver_->deadline()) - now)));
   }
+}
+
+bool EtcdConnection::is_refused() const {
+  const auto views = driver_->client().endpoints();
+  return std::all_of(views.begin(), views.end(), [](const etcd::EndpointView& view) {
+    return !view.usable && view.error.find(net::error_text(ECONNREFUSED)) != std::string::npos;
+  });
 }
 
 Error EtcdConnection::no_answer(bool sent) const {

@@ -44,6 +44,7 @@ class EtcdConnection {
   // Drives the sockets until `done()` or the end of the time; whether it is done.
   template <class Done>
   bool run_until(std::chrono::milliseconds limit, const Done& done);
+  [[nodiscard]] bool is_refused() const;
   [[nodiscard]] Error no_answer(bool sent) const;
 
   const std::unique_ptr<etcd::Driver> driver_;

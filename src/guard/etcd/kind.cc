@@ -18,6 +18,9 @@ constexpr Abilities kEtcdAbilities{
     Ability::kCounts,       Ability::kRemove,        Ability::kCompact,    Ability::kElsewhere,
     Ability::kRehearsal,    Ability::kSeveral};
 
+// People and scripts would rather wait for a busy etcd than start again.
+constexpr std::chrono::seconds kToolPatience{30};
+
 bool etcd_seems_local() {
   std::error_code ignored;
   return std::filesystem::exists("/run/systemd/units/invocation:etcd.service", ignored);
@@ -54,7 +57,8 @@ Result<EtcdOptions> to_etcd_options(const std::string& dsn) {
                       .tls = where->tls,
                       .tls_ca = where->tls_ca,
                       .tls_cert = where->tls_cert,
-                      .tls_key = where->tls_key};
+                      .tls_key = where->tls_key,
+                      .time_limit = kToolPatience};
   if (where->user.empty()) return options;
   if (where->password_file.empty()) {
     const char* password = std::getenv("ETCDCTL_PASSWORD");

@@ -1,6 +1,7 @@
 // One connection to etcd as a Session.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 

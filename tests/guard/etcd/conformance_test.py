@@ -11,7 +11,7 @@ import unittest
 from pawltest.conformance import MOVES, assert_lacks
 from pawltest.etcd_guard import Server
 
-ROUNDS = os.environ.get("PAWL_CONFORMANCE_ROUNDS", "10")
+ROUNDS = os.environ.get("PAWL_CONFORMANCE_ROUNDS", "5")
 NEVER = ("became-a-part", "advance-unreached", "equal-keys", "prepared-write", "prepared-outlives")
 LACKS = {"static": (*NEVER, *MOVES), "row": NEVER, "by": NEVER}
 
