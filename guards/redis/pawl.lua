@@ -18,8 +18,8 @@
 --   n:VERDICT      how often
 --   since          when the mode was set
 --   before:VERDICT n:VERDICT at that time
---   server         the replication id of the server on which the fences were last known to be whole;
---                  `lost`: the guard was lost, and made anew without them
+--   server         the replication id of the server on which the fences were last known to be
+--                  whole; `lost`: the guard was lost, and made anew without them
 --
 -- The hash tag {NAME} puts it into the slot of a Redis Cluster in which all keys with that tag are.
 --

@@ -98,8 +98,8 @@ void add_demo(CommandLine& line) {
       "--guard", options->target.kind, kinds,
       "where the row is: a throw-away SQLite file (default), or a scratch table in your database");
   verb.text("--dsn", "DSN", options->target.dsn,
-            "postgres, mariadb, redis: which database (PAWL_GUARD_DSN); the guard must be "
-            "installed there");
+            "where the database of --guard is (PAWL_GUARD_DSN); the guard must be installed "
+            "there");
   verb.flag("--fast", options->fast, "short leases, no pauses for reading");
   verb.examples(
       "  pawl demo                                                needs nothing, leaves nothing "

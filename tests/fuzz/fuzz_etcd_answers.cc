@@ -2,8 +2,8 @@
 // their limits, every call ends exactly once, and the client stays usable.
 //
 // The first byte of an input says what the rest is: m, a message; h, bytes of an HTTP/2 connection;
-// c, the same for a whole client; l, a head or an entry of the log, whose checksum is made right; g,
-// what a guard reads: a policy and a fence.
+// c, the same for a whole client; l, a head or an entry of the log, whose checksum is made right;
+// g, what a guard reads: a policy and a fence.
 #include <algorithm>
 #include <cstring>
 #include <map>

@@ -1,19 +1,15 @@
 #include "guard/etcd/dsn.h"
 
-#include <algorithm>
+#include "guard/dsn_pairs.h"
 
 namespace pawl::guard {
 namespace {
 
-struct DsnKey {
-  std::string_view name;
-  std::string EtcdDsn::*field;
-};
-constexpr DsnKey kDsnKeys[] = {{"user", &EtcdDsn::user},
-                               {"password_file", &EtcdDsn::password_file},
-                               {"tls_ca", &EtcdDsn::tls_ca},
-                               {"tls_cert", &EtcdDsn::tls_cert},
-                               {"tls_key", &EtcdDsn::tls_key}};
+constexpr DsnText<EtcdDsn> kTexts[] = {{"user", &EtcdDsn::user},
+                                       {"password_file", &EtcdDsn::password_file},
+                                       {"tls_ca", &EtcdDsn::tls_ca},
+                                       {"tls_cert", &EtcdDsn::tls_cert},
+                                       {"tls_key", &EtcdDsn::tls_key}};
 
 Error password_in_dsn() {
   return {Code::kInvalid,
@@ -40,17 +36,15 @@ Result<void> set_endpoints(EtcdDsn& dsn, std::string_view list) {
   }
 }
 
-Result<void> set_pair(EtcdDsn& dsn, std::string_view key, std::string_view value) {
+Result<void> set(EtcdDsn& dsn, std::string_view key, std::string_view value) {
+  if (set_dsn_text(dsn, kTexts, key, value)) {
+    dsn.tls = dsn.tls || key.starts_with("tls_");
+    return {};
+  }
   if (key == "endpoints") return set_endpoints(dsn, value);
   if (key == "password") return password_in_dsn();
   if (key == "tls" && (value == "on" || value == "off")) {
     dsn.tls = value == "on";
-    return {};
-  }
-  for (const DsnKey& known : kDsnKeys) {
-    if (key != known.name) continue;
-    dsn.*known.field = value;
-    dsn.tls = dsn.tls || key.starts_with("tls_");
     return {};
   }
   return Error{Code::kInvalid,
@@ -62,17 +56,12 @@ Result<void> set_pair(EtcdDsn& dsn, std::string_view key, std::string_view value
 
 Result<EtcdDsn> parse_etcd_dsn(std::string_view text) {
   EtcdDsn dsn;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view pair = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (pair.empty()) continue;
-    const std::size_t equals = pair.find('=');
-    const auto done = equals == pair.npos
-                          ? set_endpoints(dsn, pair)
-                          : set_pair(dsn, pair.substr(0, equals), pair.substr(equals + 1));
-    if (!done) return done.error();
-  }
+  const bool pairs = text.empty() || text.find('=') != text.npos;
+  const auto done =
+      pairs ? read_dsn_pairs(text, [&](std::string_view key,
+                                       std::string_view value) { return set(dsn, key, value); })
+            : set_endpoints(dsn, text);
+  if (!done) return done.error();
   return dsn;
 }
 
