@@ -1,5 +1,5 @@
-// Writes to etcd that a newer holder's token fences out. Prepare it first: `pawl guard install etcd`
-// and `pawl guard protect etcd 'orders/*'`.
+// Writes to etcd that a newer holder's token fences out. Prepare it first:
+// `pawl guard install etcd` and `pawl guard protect etcd 'orders/*'`.
 //
 //   pawl::EtcdGuard guard({.endpoints = "db1:2379,db2:2379,db3:2379"});
 //   auto done = guard.write(lease, "orders", {pawl::EtcdPut{"orders/7", "shipped"}});
@@ -33,7 +33,9 @@ struct EtcdOptions {
   std::string tls_ca = {};  // PEM files; without a CA: those of the system
   std::string tls_cert = {};
   std::string tls_key = {};
-  std::chrono::milliseconds time_limit{10'000};  // of one call
+  // Of one call to etcd. A write that has to find out what became of its call ends after three
+  // times as long at the latest.
+  std::chrono::milliseconds time_limit{10'000};
 };
 
 struct EtcdPut {
@@ -90,7 +92,8 @@ class PAWL_PUBLIC EtcdGuard final : public Guard {
   //   kIssuerBehind  stale, and yet the lease is alive: pawld's counter is behind the guard. An
   //                  operator must raise it.
   //   kLeaseLost     the lease is over, noticed before the call. Nothing happened.
-  //   kUnknown       etcd did not answer, and there is no operation number to ask with.
+  //   kUnknown       etcd did not answer, and it may have happened: there is no operation number
+  //                  to ask with, or etcd stays silent.
   //   kUnavailable   etcd cannot be reached. Nothing happened.
   //   kDenied        this user may not. Nothing happened.
   //   kInvalid       the guard or the changes are wrong, or more than etcd takes in one

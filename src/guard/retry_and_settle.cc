@@ -57,6 +57,8 @@ Result<Decision> RetryAndSettle::run() {
 
 std::variant<RetryAndSettle::Settled, Error> RetryAndSettle::settle_in_time(const Error& unknown) {
   while (true) {
+    if (limits_.settle_until && std::chrono::steady_clock::now() >= *limits_.settle_until)
+      return Error{Code::kUnknown, unknown.detail};
     const Settled settled = settle();
     if (settled == Settled::kCannotTell)
       return Error{Code::kUnknown, unknown.detail + "; " + std::string(cannot_tell())};

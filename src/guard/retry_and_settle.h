@@ -5,7 +5,7 @@
 //
 //   attempt ──▶ decision: done                              error: over
 //      ▲ ├────▶ may pass again: pause ──────────────────────▶ attempt
-//      │ └────▶ unknown: settle, until the holder's time is over
+//      │ └────▶ unknown: settle, until the holder's time or the limit is over
 //      │            ├─▶ applied: done
 //      └────────────┴─▶ not applied, or a repetition would find out
 #pragma once
@@ -38,6 +38,8 @@ struct RetryLimits {
   int retries = 0;
   std::optional<std::chrono::steady_clock::time_point> until = {};  // instead of `retries`
   std::chrono::milliseconds pause_max{100};
+  // An unknown outcome is not settled any longer then. Nothing: while the holder may act.
+  std::optional<std::chrono::steady_clock::time_point> settle_until = {};
 };
 
 class RetryAndSettle {

@@ -28,6 +28,14 @@ Error went_back() {
           "refuses all tokens older than the live ones"};
 }
 
+bool only_reads(const etcd::TxnRequest& request) {
+  const auto reads = [](const etcd::RequestOp& op) {
+    return std::holds_alternative<etcd::RangeRequest>(op);
+  };
+  return std::all_of(request.success.begin(), request.success.end(), reads) &&
+         std::all_of(request.failure.begin(), request.failure.end(), reads);
+}
+
 Error refused_by_etcd(const std::string& text, bool denied) {
   return {denied ? Code::kDenied : Code::kInvalid, fmt::format("etcd refuses it: {}", text)};
 }
@@ -101,6 +109,7 @@ Error EtcdConnection::no_answer(bool sent) const {
 
 Result<EtcdTransacted> EtcdConnection::transact(const etcd::TxnRequest& request,
                                                 EtcdSending sending) {
+  const bool changes = !only_reads(request);
   std::string bytes = etcd::encode(request);
   if (bytes.size() > limits::kEtcdRequestMax)
     return Error{Code::kInvalid, fmt::format("a transaction of {} bytes is more than the {} that "
@@ -124,12 +133,13 @@ Result<EtcdTransacted> EtcdConnection::transact(const etcd::TxnRequest& request,
   if (!answered) {
     const bool sent = client.was_sent(call);
     client.cancel(call);
-    return no_answer(sent);
+    return no_answer(sent && changes);
   }
   if (done->outcome == etcd::TxnDone::Outcome::kFatal) {
-    if (done->unknown) {
+    // Of several sends only the last was refused.
+    if (done->unknown || done->sends.count > 1) {
       trouble_ = done->text;
-      return no_answer(true);
+      return no_answer(changes);
     }
     return refused_by_etcd(done->text, done->denied);
   }

@@ -20,8 +20,8 @@ class EtcdConnection {
   // an option is wrong.
   [[nodiscard]] static Result<std::unique_ptr<EtcdConnection>> open(const EtcdOptions& options);
 
-  // kUnavailable: nothing happened. kUnknown: it was sent, and may have happened. kDenied, kInvalid:
-  // etcd has refused it.
+  // kUnavailable: nothing happened. kUnknown: it was sent, and may have happened. kDenied,
+  // kInvalid: etcd has refused it, and nothing happened.
   [[nodiscard]] Result<EtcdTransacted> transact(const etcd::TxnRequest& request,
                                                 EtcdSending sending);
   // All keys of the range, however many.

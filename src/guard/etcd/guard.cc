@@ -67,14 +67,15 @@ namespace {
 
 Result<EtcdWrite> write_held(guard::EtcdCalls& calls, guard::HeldToken held,
                              std::vector<std::string> resources, std::vector<EtcdChange> changes,
-                             EtcdWriteOptions options) {
+                             EtcdWriteOptions options, std::chrono::milliseconds time_limit) {
   if (changes.empty()) return Error{Code::kInvalid, "a write has at least one change"};
   if (resources.empty()) return Error{Code::kInvalid, "a write names at least one resource"};
   guard::EtcdWriter writer(calls, std::move(held),
                            {.resources = std::move(resources),
                             .operation = options.operation,
                             .changes = std::move(changes),
-                            .conditions = std::move(options.conditions)});
+                            .conditions = std::move(options.conditions)},
+                           time_limit);
   const auto decision = writer.run();
   if (!decision) return decision.error();
   return EtcdWrite{*decision, writer.met()};
@@ -87,7 +88,7 @@ Result<EtcdWrite> EtcdGuard::write_all(const Lease& lease, std::vector<std::stri
   const auto connected = connect();
   if (!connected) return connected.error();
   return write_held((*connected)->calls, guard::held_by(lease), std::move(resources),
-                    std::move(changes), std::move(options));
+                    std::move(changes), std::move(options), options_.time_limit);
 }
 
 Result<EtcdWrite> EtcdGuard::write_all(std::uint64_t token, std::vector<std::string> resources,
@@ -95,7 +96,7 @@ Result<EtcdWrite> EtcdGuard::write_all(std::uint64_t token, std::vector<std::str
   const auto connected = connect();
   if (!connected) return connected.error();
   return write_held((*connected)->calls, {.token = token}, std::move(resources), std::move(changes),
-                    std::move(options));
+                    std::move(options), options_.time_limit);
 }
 
 Result<EtcdWrite> EtcdGuard::write(const Lease& lease, std::string_view resource,

@@ -17,8 +17,12 @@ Decision to_decision(const EtcdAnswer& answer, std::uint64_t token) {
           .let_through = answer.let_through};
 }
 
-EtcdWriter::EtcdWriter(EtcdCalls& calls, HeldToken held, EtcdOrder order)
-    : RetryAndSettle(std::move(held), {}), calls_(calls), order_(std::move(order)) {
+EtcdWriter::EtcdWriter(EtcdCalls& calls, HeldToken held, EtcdOrder order,
+                       std::chrono::milliseconds time_limit)
+    : RetryAndSettle(std::move(held),
+                     {.settle_until = std::chrono::steady_clock::now() + time_limit}),
+      calls_(calls),
+      order_(std::move(order)) {
   order_.token = std::to_string(token());
 }
 

@@ -10,8 +10,9 @@ namespace pawl::guard {
 
 class EtcdWriter final : public RetryAndSettle {
  public:
-  // `order` without a token: it is that of `held`.
-  EtcdWriter(EtcdCalls& calls, HeldToken held, EtcdOrder order);
+  // `order` without a token: it is that of `held`. An unknown outcome is settled for `time_limit`.
+  EtcdWriter(EtcdCalls& calls, HeldToken held, EtcdOrder order,
+             std::chrono::milliseconds time_limit);
 
   // After run(): whether the conditions of the caller were met.
   [[nodiscard]] bool met() const { return met_; }

@@ -234,5 +234,58 @@ TEST_F(EtcdUnknownOutcome, WithoutAnOperationNumberItStaysUnknown) {
   EXPECT_EQ(puts(), 1);
 }
 
+// Connections stay open, and nothing passes any more: an etcd that is frozen, or was cut off.
+class SilentEtcd : public EtcdUnknownOutcome {
+ protected:
+  // With a connection, over which etcd is then silent. `known`: this guard's policy was read.
+  void fall_silent(bool known) {
+    proxy.cut(drill::Cut::kNone);
+    const std::string resource = known ? "orders" : "carts";
+    // A busy machine may need more than one call.
+    while (true) {
+      const auto checked = brief.check(resource, 1);
+      if (checked || checked.error().code == Code::kInvalid) break;
+    }
+    proxy.cut(drill::Cut::kBoth);
+  }
+
+  EtcdGuard brief{{.endpoints = proxy.address(), .time_limit = 1s}};
+};
+
+TEST_F(SilentEtcd, CallThatOnlyReadsSaysThatNothingHappened) {
+  fall_silent(true);
+  const auto checked = brief.check("orders", 1);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, Code::kUnavailable) << checked.error().detail;
+  EXPECT_NE(checked.error().detail.find("Nothing happened"), std::string::npos);
+}
+
+TEST_F(SilentEtcd, WriteThatCouldNotReadThePolicySaysThatNothingHappened) {
+  const Lease lease = take("a");
+  fall_silent(false);
+  const auto done = brief.write(lease, "orders", change);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kUnavailable) << done.error().detail;
+  proxy.cut(drill::Cut::kNone);
+  EXPECT_EQ(puts(), 0);
+}
+
+TEST_F(SilentEtcd, WriteEndsAlthoughItsLeaseLives) {
+  const Lease lease = take("a");
+  for (const std::uint64_t operation : {0, 1}) {
+    fall_silent(true);
+    const auto done = brief.write(lease, "orders", change, {.operation = operation});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, Code::kUnknown) << done.error().detail;
+  }
+}
+
+TEST_F(SilentEtcd, AdvanceEndsAndMayHaveHappened) {
+  fall_silent(true);
+  const auto done = brief.advance("orders", 34, 0s);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kUnknown) << done.error().detail;
+}
+
 }  // namespace
 }  // namespace pawl
