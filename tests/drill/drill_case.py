@@ -471,3 +471,17 @@ class Matrix:
 
     def test_drill_fails_without_a_guard(self):
         self.all_at_once(lambda name: self.all_let_through(name, "none"))
+
+
+class StoreMatrix(Matrix):
+    """The same for stores without transactions: a write could not be rolled back, so the guard is
+    only asked."""
+
+    ways = {"call": "refused", "carried": "not_applicable", "none": "not_applicable"}
+
+    def drill_own(self, code):
+        """The record of a drill with the user's own guard `orders`."""
+        (record,) = self.records(
+            "delayed-write", "--guard", f"{self.kind}:orders", "--yes", code=code
+        )
+        return record

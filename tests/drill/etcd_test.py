@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 """Drills against etcd."""
 
-from drill_case import DrillCase, Matrix
+from drill_case import DrillCase, StoreMatrix
 from pawltest import harness
 from pawltest.etcd_guard import Server
 
 
-class EtcdDrillTest(Matrix, DrillCase):
+class EtcdDrillTest(StoreMatrix, DrillCase):
     kind = "etcd"
-    # A write could not be rolled back, so the guard is only asked.
-    ways = {"call": "refused", "carried": "not_applicable", "none": "not_applicable"}
 
     @classmethod
     def open_database(cls):
@@ -26,13 +24,12 @@ class EtcdDrillTest(Matrix, DrillCase):
 
     def test_own_guard_is_judged_and_nothing_is_written(self):
         self.server.protect("orders/*")
-        words = ("delayed-write", "--guard", "etcd:orders", "--yes")
-        (record,) = self.records(*words, code=0)
+        record = self.drill_own(code=0)
         self.assertGreater(record["verdict"]["refused"], 0)
         self.assertIsNone(self.server.value("orders/7"))
         with self.subTest("a guard in shadow"):
             self.server.pawl("mode", "etcd", "orders", "shadow")
-            self.records(*words, code=1)
+            self.drill_own(code=1)
 
 
 harness.main()

@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 """Drills against Redis."""
 
-from drill_case import DrillCase, Matrix
+from drill_case import DrillCase, StoreMatrix
 from pawltest import harness
 from pawltest.redis_server import Server, fcall, guard_key
 
 
-class RedisDrillTest(Matrix, DrillCase):
+class RedisDrillTest(StoreMatrix, DrillCase):
     kind = "redis"
-    # A write could not be rolled back, so the guard is only asked.
-    ways = {"call": "refused", "carried": "not_applicable", "none": "not_applicable"}
 
     @classmethod
     def open_database(cls):
@@ -24,12 +22,6 @@ class RedisDrillTest(Matrix, DrillCase):
     @classmethod
     def leftovers(cls):
         return cls.db.keys("*conformance*")
-
-    def drill_own(self, *more, code):
-        (record,) = self.records(
-            "delayed-write", "--guard", "redis:orders", "--yes", *more, code=code
-        )
-        return record
 
     def test_own_guard_is_judged_and_nothing_is_written(self):
         self.pawl("guard", "protect", "redis", "orders:*", "--mode", "enforce")

@@ -3,15 +3,13 @@
 
 import os
 
-from drill_case import DrillCase, Matrix
+from drill_case import DrillCase, StoreMatrix
 from pawltest import harness
 from pawltest.s3_server import Server
 
 
-class S3DrillTest(Matrix, DrillCase):
+class S3DrillTest(StoreMatrix, DrillCase):
     kind = "s3"
-    # A write could not be rolled back, so the guard is only asked.
-    ways = {"call": "refused", "carried": "not_applicable", "none": "not_applicable"}
 
     @classmethod
     def open_database(cls):
@@ -26,10 +24,6 @@ class S3DrillTest(Matrix, DrillCase):
     @classmethod
     def leftovers(cls):
         return [key for key in cls.server.objects("shop") if "conformance" in key]
-
-    def drill_own(self, *more, code):
-        (record,) = self.records("delayed-write", "--guard", "s3:orders", "--yes", *more, code=code)
-        return record
 
     def test_own_guard_is_judged_and_nothing_is_written(self):
         self.pawl("guard", "protect", "s3", "orders", "--mode", "enforce")

@@ -142,3 +142,29 @@ class FrozenWorkerTest:
         self.assertRegex(errors, r"(?m)^with its lease: lost: ")
         self.assertRegex(errors, r"(?m)^with its token: stale: ")
         return old_token, new_token, errors
+
+
+class StoreWorkerTest(FrozenWorkerTest):
+    """The same for stores without tables, whose guard is called orders.
+
+    `kind` of the guard; `writer` defines `write`; self.dsn is set before each test; refusals() is
+    how often the guard has counted a stale write."""
+
+    def assertRefusedAndCounted(self, old_token, new_token, met):
+        self.assertIn(f"[resource=orders token={old_token} max={new_token} mode=enforce]", met)
+        self.assertEqual(self.refusals(), 1)
+
+    def assertWorkerIsRefused(self, write):
+        self.assertRefusedAndCounted(*self.run_shell_workers(write, "write 2"))
+        self.assertEqual(self.n(), 2)
+
+    def test_worker_is_refused(self):
+        self.assertWorkerIsRefused(self.writer)
+
+    def test_worker_is_refused_before_the_new_holder_writes(self):
+        guard = ("--guard", f"{self.kind}:orders")
+        self.assertRefusedAndCounted(*self.run_shell_workers(self.writer, "true", *guard))
+        self.assertEqual(self.n(), 1)
+
+    def test_cpp_worker_is_stopped_by_its_lease_and_by_the_guard(self):
+        self.assertRefusedAndCounted(*self.run_cpp_workers(self.kind, self.dsn, "orders"))

@@ -28,7 +28,10 @@ write() { node "$DIR/write.cjs" orders/n "$1"; }
 """
 
 
-class FrozenWorkerTest(frozen_worker.FrozenWorkerTest, ServerCase):
+class FrozenWorkerTest(frozen_worker.StoreWorkerTest, ServerCase):
+    kind = "etcd"
+    writer = PYTHON
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -37,7 +40,8 @@ class FrozenWorkerTest(frozen_worker.FrozenWorkerTest, ServerCase):
     def setUp(self):
         super().setUp()
         self.server.protect("orders/*")
-        self.prepare(ETCD_URL=self.server.nodes[0].url, PAWL_GUARD_DSN=self.server.dsn)
+        self.dsn = self.server.dsn
+        self.prepare(ETCD_URL=self.server.nodes[0].url, PAWL_GUARD_DSN=self.dsn)
         (program,) = re.findall(r"^```js\n(.*?)^```$", PAGE, re.M | re.S)
         (self.dir / "pawl_etcd.py").write_text(PYTHON_MODULE, encoding="utf-8")
         (self.dir / "write.cjs").write_text(program, encoding="utf-8")
@@ -45,25 +49,11 @@ class FrozenWorkerTest(frozen_worker.FrozenWorkerTest, ServerCase):
     def n(self):
         return int(self.server.value("orders/n"))
 
-    def assertRefusedAndCounted(self, old_token, new_token, met):
-        self.assertIn(f"[resource=orders token={old_token} max={new_token} mode=enforce]", met)
-        self.assertEqual(self.server.counted("orders", "stale"), 1)
-
-    def test_python_worker_is_refused(self):
-        self.assertRefusedAndCounted(*self.run_shell_workers(PYTHON, "write 2"))
-        self.assertEqual(self.n(), 2)
+    def refusals(self):
+        return self.server.counted("orders", "stale")
 
     def test_node_worker_is_refused(self):
-        self.assertRefusedAndCounted(*self.run_shell_workers(NODE, "write 2"))
-        self.assertEqual(self.n(), 2)
-
-    def test_worker_is_refused_before_the_new_holder_writes(self):
-        guard = ("--guard", "etcd:orders")
-        self.assertRefusedAndCounted(*self.run_shell_workers(PYTHON, "true", *guard))
-        self.assertEqual(self.n(), 1)
-
-    def test_cpp_worker_is_stopped_by_its_lease_and_by_the_guard(self):
-        self.assertRefusedAndCounted(*self.run_cpp_workers("etcd", self.server.dsn, "orders"))
+        self.assertWorkerIsRefused(NODE)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,10 @@ END
 """
 
 
-class FrozenWorkerTest(frozen_worker.FrozenWorkerTest, ServerCase):
+class FrozenWorkerTest(frozen_worker.StoreWorkerTest, ServerCase):
+    kind = "redis"
+    writer = SHELL
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -45,25 +48,11 @@ class FrozenWorkerTest(frozen_worker.FrozenWorkerTest, ServerCase):
     def n(self):
         return int(self.db.get("orders:n"))
 
-    def assertRefusedAndCounted(self, old_token, new_token, met):
-        self.assertIn(f"[resource=orders token={old_token} max={new_token} mode=enforce]", met)
-        self.assertEqual(self.db.hget(guard_key("orders"), "n:stale"), "1")
-
-    def test_shell_worker_is_refused(self):
-        self.assertRefusedAndCounted(*self.run_shell_workers(SHELL, "write 2"))
-        self.assertEqual(self.n(), 2)
-
-    def test_worker_is_refused_before_the_new_holder_writes(self):
-        guard = ("--guard", "redis:orders")
-        self.assertRefusedAndCounted(*self.run_shell_workers(SHELL, "true", *guard))
-        self.assertEqual(self.n(), 1)
+    def refusals(self):
+        return int(self.db.hget(guard_key("orders"), "n:stale"))
 
     def test_python_worker_is_refused(self):
-        self.assertRefusedAndCounted(*self.run_shell_workers(PYTHON, "write 2"))
-        self.assertEqual(self.n(), 2)
-
-    def test_cpp_worker_is_stopped_by_its_lease_and_by_the_guard(self):
-        self.assertRefusedAndCounted(*self.run_cpp_workers("redis", self.dsn, "orders"))
+        self.assertWorkerIsRefused(PYTHON)
 
 
 if __name__ == "__main__":
