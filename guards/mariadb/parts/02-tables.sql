@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS pawl.guard (
 -- by: when two keys are the same. Either a key has one spelling, which matches the pattern, or the collation decides.
 ALTER TABLE pawl.guard ADD COLUMN IF NOT EXISTS key_pattern VARCHAR(200);
 ALTER TABLE pawl.guard ADD COLUMN IF NOT EXISTS key_collation VARCHAR(64);
+ALTER TABLE pawl.guard ADD COLUMN IF NOT EXISTS key_expression TEXT;  -- by: of a generated column; '' for any other.
 ALTER TABLE pawl.guard MODIFY id BIGINT NOT NULL;  -- Guards of an older version keep their small numbers.
 
 CREATE TABLE IF NOT EXISTS pawl.protected (

@@ -69,7 +69,7 @@ BEGIN
       INTO @pawl_id, @pawl_kind, @pawl_fence, @pawl_mode, @pawl_percent, @pawl_require, @pawl_equal, @pawl_max_step, @pawl_collation, @pawl_spelled
       FROM pawl.guard WHERE name = g LOCK IN SHARE MODE;
   END IF;
-  IF @pawl_id IS NULL OR (@pawl_kind = 'static') <> (k IS NULL) OR LENGTH(k) > 512 THEN CALL pawl._unknown(resource); END IF;
+  IF @pawl_id IS NULL OR (@pawl_kind = 'static') <> (k IS NULL) OR CHAR_LENGTH(k) > 512 THEN CALL pawl._unknown(resource); END IF;
 END//
 
 -- Locks the fence of a key; 0 where there is none. The floor of the guard counts as well.

@@ -91,7 +91,7 @@ BEGIN
     SET @pawl = entry;
     SELECT 'admitted' AS verdict;
   ELSE
-    ROLLBACK;
+    ROLLBACK AND NO CHAIN NO RELEASE;
     IF pawl._token(token) > IFNULL(pawl.fence(resource), 0) THEN CALL pawl._advance(resource, token, 5, was); END IF;
     START TRANSACTION;
     CALL pawl._answer(resource, token, NULL, TRUE);
@@ -101,14 +101,14 @@ END//
 -- COMMIT, and forget the token: for connections that go back to a pool.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl.finish() SQL SECURITY DEFINER
 BEGIN
-  COMMIT;
+  COMMIT AND NO CHAIN NO RELEASE;
   SET @pawl = NULL;
 END//
 
 -- ROLLBACK, and the same.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl.abandon() SQL SECURITY DEFINER
 BEGIN
-  ROLLBACK;
+  ROLLBACK AND NO CHAIN NO RELEASE;
   SET @pawl = NULL;
 END//
 

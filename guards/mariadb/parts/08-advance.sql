@@ -31,14 +31,14 @@ BEGIN
   DECLARE patience INT DEFAULT @@innodb_lock_wait_timeout;
   DECLARE EXIT HANDLER FOR 1205
   BEGIN
-    ROLLBACK;
+    ROLLBACK AND NO CHAIN NO RELEASE;
     SET SESSION innodb_lock_wait_timeout = patience;
     SET words = CONCAT('pawl: advance of ', LEFT(resource, 200), ' to ', token, ' waits for older transactions, open or prepared (XA RECOVER); pawl.blockers(resource) names them');
     SIGNAL SQLSTATE 'PW007' SET MESSAGE_TEXT = words;
   END;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
-    ROLLBACK;
+    ROLLBACK AND NO CHAIN NO RELEASE;
     SET SESSION innodb_lock_wait_timeout = patience;
     RESIGNAL;
   END;
@@ -50,7 +50,7 @@ BEGIN
   SET SESSION innodb_lock_wait_timeout = GREATEST(1, IFNULL(wait, 5));
   START TRANSACTION;
   CALL pawl._try_advance(resource, token, g, wanted, was, verdict);
-  COMMIT;
+  COMMIT AND NO CHAIN NO RELEASE;
   SET SESSION innodb_lock_wait_timeout = patience;
   IF verdict <> 'admitted' THEN
     CALL pawl._emergency(@pawl_id, emergency);

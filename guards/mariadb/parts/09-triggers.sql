@@ -97,11 +97,15 @@ END//
 -- Else the weights of the text decide, without those at its end that are a space's: a comparison ignores them. (Not without the
 -- spaces at its end: behind them may be characters that have no weight.) Where the collation compares code points, the text without
 -- those spaces does.
+-- The text is converted, in case the column has got another character set since then: COLLATE alone would fail every write.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._fold_text(k TEXT, collation_ VARCHAR(64)) RETURNS TEXT DETERMINISTIC NO SQL
+BEGIN
+  DECLARE as_ TEXT DEFAULT CONCAT(' USING ', SUBSTRING_INDEX(collation_, '_', 1), ') COLLATE ', collation_);
   RETURN CASE WHEN collation_ IS NULL THEN k
-              WHEN collation_ LIKE '%nopad%' THEN CONCAT('SHA2(WEIGHT_STRING(', k, ' COLLATE ', collation_, '), 256)')
+              WHEN collation_ LIKE '%nopad%' THEN CONCAT('SHA2(WEIGHT_STRING(CONVERT(', k, as_, '), 256)')
               WHEN collation_ LIKE '%\_bin' THEN CONCAT('RTRIM(CONVERT(', k, ' USING utf8mb4))')
-              ELSE CONCAT('SHA2(TRIM(TRAILING WEIGHT_STRING(CONVERT('' '' USING ', SUBSTRING_INDEX(collation_, '_', 1), ') COLLATE ', collation_, ') FROM WEIGHT_STRING(', k, ' COLLATE ', collation_, ')), 256)') END//
+              ELSE CONCAT('SHA2(TRIM(TRAILING WEIGHT_STRING(CONVERT('' ''', as_, ') FROM WEIGHT_STRING(CONVERT(', k, as_, ')), 256)') END;
+END//
 
 -- Whether two texts are equal under a collation exactly when their weights are. Not where weights have several levels, one behind the
 -- other; nor where MariaDB's own comparison and weights differ.
@@ -140,11 +144,16 @@ CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._key_pattern(colu
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._key_form(IN db TEXT, IN tbl TEXT, IN col TEXT, OUT pattern VARCHAR(200), OUT collation_ VARCHAR(64))
 BEGIN
   SET pattern = NULL, collation_ = NULL;
-  SELECT c.collation_name, pawl._key_pattern(c.column_type, c.data_type, c.collation_name, c.numeric_scale, c.datetime_precision)
+  -- Not SET: its members may be named in any order.
+  SELECT IF(c.data_type = 'set', NULL, c.collation_name), pawl._key_pattern(c.column_type, c.data_type, c.collation_name, c.numeric_scale, c.datetime_precision)
     INTO collation_, pattern
     FROM information_schema.columns c WHERE c.table_schema = db AND c.table_name = tbl AND c.column_name = col;
   IF NOT pawl._has_weights(collation_) THEN SET collation_ = NULL; END IF;
 END//
+
+-- What a generated column is computed by; '' for any other.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._key_expression(db TEXT, tbl TEXT, col TEXT) RETURNS TEXT READS SQL DATA
+  RETURN (SELECT IFNULL(c.generation_expression, '') FROM information_schema.columns c WHERE c.table_schema = db AND c.table_name = tbl AND c.column_name = col)//
 
 -- The check of one row. `k` is an expression for the form of its key ('' for a static guard), `spelled` for the key itself, `given` for
 -- the column with the token, or NULL where use() sets it. Outside a transaction use() has set nothing: what the variable holds is left

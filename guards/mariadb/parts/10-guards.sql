@@ -71,37 +71,60 @@ BEGIN
   END IF;
 END//
 
+-- Fences that are stored under a form of their keys that is no longer theirs, and cannot be computed from it: they are forgotten, and the
+-- floor of the guard rises to the greatest of them, so that no older token is admitted for any key. Where operations were numbered, it
+-- rises above that one, because they are forgotten as well. Notes the new form.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._renew_keys(IN g TEXT, IN pattern TEXT, IN collation_ TEXT, IN expression_ TEXT)
+BEGIN
+  DECLARE floor_ BIGINT;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK AND NO CHAIN NO RELEASE; RESIGNAL; END;
+  START TRANSACTION;
+  CALL pawl._close_passage(g);
+  SET floor_ = IFNULL((SELECT MAX(f.token) FROM pawl.fence f WHERE f.guard = @pawl_id FOR UPDATE), 0);
+  IF EXISTS (SELECT 1 FROM pawl.done d WHERE d.guard = @pawl_id) THEN SET floor_ = floor_ + 1; END IF;
+  DELETE FROM pawl.fence WHERE guard = @pawl_id;
+  DELETE FROM pawl.done WHERE guard = @pawl_id;
+  CALL pawl._log(g, 'keys', (SELECT CONCAT_WS(' ', o.key_pattern, o.key_collation, o.key_expression) FROM pawl.guard o WHERE o.id = @pawl_id),
+                 CONCAT_WS(' ', pattern, collation_, expression_), CONCAT('the key column was changed: every token below ', floor_, ' is stale now'));
+  UPDATE pawl.guard o SET o.key_pattern = pattern, o.key_collation = collation_, o.key_expression = expression_, o.fence = GREATEST(o.fence, floor_) WHERE o.id = @pawl_id;
+  COMMIT AND NO CHAIN NO RELEASE;
+END//
+
+-- Stores fences that have the text of their keys under the form that a collation gives them; of several that are now one, the greatest
+-- token counts. What the column cannot spell was never the key of a row.
+CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._refold(IN id_ BIGINT, IN collation_ TEXT)
+BEGIN
+  CREATE OR REPLACE TEMPORARY TABLE pawl._refold (k VARCHAR(512) NOT NULL, token BIGINT NOT NULL, op BIGINT);
+  START TRANSACTION;
+  INSERT INTO pawl._refold (k, token) SELECT pawl._fold(f.k, collation_), MAX(f.token) FROM pawl.fence f WHERE f.guard = id_ AND pawl._fold(f.k, collation_) IS NOT NULL GROUP BY 1;
+  DELETE FROM pawl.fence WHERE guard = id_;
+  INSERT INTO pawl.fence (guard, k, token) SELECT id_, r.k, r.token FROM pawl._refold r;
+  DELETE FROM pawl._refold;
+  INSERT INTO pawl._refold (k, token, op) SELECT DISTINCT pawl._fold(d.k, collation_), d.token, d.op FROM pawl.done d WHERE d.guard = id_ AND pawl._fold(d.k, collation_) IS NOT NULL;
+  DELETE FROM pawl.done WHERE guard = id_;
+  INSERT INTO pawl.done (guard, k, token, op) SELECT id_, r.k, r.token, r.op FROM pawl._refold r;
+  COMMIT AND NO CHAIN NO RELEASE;
+  DROP TEMPORARY TABLE pawl._refold;
+END//
+
 -- Remembers when two keys of a guard by a column are the same, and stores its fences under the form that follows. A guard of an
--- older version has stored them under the text; of several that are now one, the greatest token counts. What the column cannot
--- spell was never the key of a row.
+-- older version has stored them under the text, and so has one by a number that is a text now.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._settle_keys(IN g TEXT, IN db TEXT, IN tbl TEXT)
 settling: BEGIN
-  DECLARE col, pattern, collation_, before_ TEXT;
+  DECLARE col, pattern, collation_, expression_, old_pattern, old_collation, old_expression TEXT;
   DECLARE id_ BIGINT;
-  SELECT o.id, o.key_column, o.key_collation INTO id_, col, before_ FROM pawl.guard o WHERE o.name = g;
-  IF col IS NOT NULL THEN
-    IF NOT pawl._has_weights((SELECT c.collation_name FROM information_schema.columns c WHERE c.table_schema = db AND c.table_name = tbl AND c.column_name = col)) THEN
-      LEAVE settling;  -- Of an older version; problems() reports it.
-    END IF;
-    CALL pawl._key_form(db, tbl, col, pattern, collation_);
-    IF before_ IS NOT NULL AND NOT before_ <=> collation_ THEN
-      CALL pawl._wrong(CONCAT('the collation of ', col, ' was ', before_, ' when its fences were stored, and is another now: pawl.unprotect() the table, pawl.drop_guard(), and protect it again'));
-    END IF;
-    UPDATE pawl.guard o SET o.key_pattern = pattern, o.key_collation = collation_ WHERE o.id = id_;
+  SELECT o.id, o.key_column, o.key_pattern, o.key_collation, o.key_expression INTO id_, col, old_pattern, old_collation, old_expression FROM pawl.guard o WHERE o.name = g;
+  IF col IS NULL THEN LEAVE settling; END IF;
+  CALL pawl._key_form(db, tbl, col, pattern, collation_);
+  IF pattern IS NULL AND collation_ IS NULL THEN LEAVE settling; END IF;  -- It cannot be a key any more, or is gone; problems() reports it.
+  SET expression_ = pawl._key_expression(db, tbl, col);
+  IF old_collation <> IFNULL(collation_, '') OR old_collation IS NULL AND old_pattern <> pattern OR old_expression <> expression_ THEN
+    CALL pawl._renew_keys(g, pattern, collation_, expression_);
     CALL pawl._create_fold();
-    IF before_ IS NULL AND collation_ IS NOT NULL THEN
-      CREATE OR REPLACE TEMPORARY TABLE pawl._refold (k VARCHAR(512) NOT NULL, token BIGINT NOT NULL, op BIGINT);
-      START TRANSACTION;
-      INSERT INTO pawl._refold (k, token) SELECT pawl._fold(f.k, collation_), MAX(f.token) FROM pawl.fence f WHERE f.guard = id_ AND pawl._fold(f.k, collation_) IS NOT NULL GROUP BY 1;
-      DELETE FROM pawl.fence WHERE guard = id_;
-      INSERT INTO pawl.fence (guard, k, token) SELECT id_, r.k, r.token FROM pawl._refold r;
-      DELETE FROM pawl._refold;
-      INSERT INTO pawl._refold (k, token, op) SELECT DISTINCT pawl._fold(d.k, collation_), d.token, d.op FROM pawl.done d WHERE d.guard = id_ AND pawl._fold(d.k, collation_) IS NOT NULL;
-      DELETE FROM pawl.done WHERE guard = id_;
-      INSERT INTO pawl.done (guard, k, token, op) SELECT id_, r.k, r.token, r.op FROM pawl._refold r;
-      COMMIT;
-      DROP TEMPORARY TABLE pawl._refold;
-    END IF;
+  ELSE
+    UPDATE pawl.guard o SET o.key_pattern = pattern, o.key_collation = collation_, o.key_expression = expression_ WHERE o.id = id_;
+    CALL pawl._create_fold();
+    IF old_collation IS NULL AND collation_ IS NOT NULL THEN CALL pawl._refold(id_, collation_); END IF;
   END IF;
 END//
 

@@ -25,7 +25,7 @@ BEGIN
   DECLARE would BIGINT;
   DECLARE obstacle TEXT;
   DECLARE mine BOOLEAN DEFAULT NOT @@in_transaction;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK; END IF; RESIGNAL; END;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK AND NO CHAIN NO RELEASE; END IF; RESIGNAL; END;
   IF mode IS NULL OR mode NOT IN ('observe', 'shadow', 'canary', 'enforce') THEN CALL pawl._wrong('a mode is observe, shadow, canary or enforce'); END IF;
   IF (mode = 'canary') <> (percent IS NOT NULL) OR percent NOT BETWEEN 1 AND 100 THEN
     CALL pawl._wrong('canary needs a percentage from 1 to 100, and the other modes take none');
@@ -43,7 +43,7 @@ BEGIN
   IF emergency AND NOT mine AND NOT @pawl_rehearsal <=> TRUE THEN CALL pawl._wrong('the emergency switch is on, which no ROLLBACK turns on again: set_mode() needs a transaction of its own'); END IF;
   IF emergency AND mine THEN EXECUTE IMMEDIATE CONCAT('DO NEXTVAL(pawl.emergency_', @pawl_id, ')'); END IF;
   CALL pawl._log(guard, 'mode', CONCAT_WS(' ', @pawl_mode, @pawl_percent), CONCAT_WS(' ', mode, percent), reason);
-  IF mine THEN COMMIT; END IF;
+  IF mine THEN COMMIT AND NO CHAIN NO RELEASE; END IF;
 END//
 
 -- What is NULL stays as it is.
@@ -51,7 +51,7 @@ CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl.set_policy(IN gu
 BEGIN
   DECLARE was, will TEXT;
   DECLARE mine BOOLEAN DEFAULT NOT @@in_transaction;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK; END IF; RESIGNAL; END;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK AND NO CHAIN NO RELEASE; END IF; RESIGNAL; END;
   IF mine THEN START TRANSACTION; END IF;
   CALL pawl._close_passage(guard);
   IF equal NOT IN ('accept', 'once', 'refuse') THEN CALL pawl._wrong('equal is accept, once or refuse'); END IF;
@@ -65,7 +65,7 @@ BEGIN
   UPDATE pawl.guard o SET o.require_token = IFNULL(require_token, o.require_token), o.equal = IFNULL(equal, o.equal), o.max_step = IFNULL(max_step, o.max_step) WHERE o.id = @pawl_id;
   SET will = (SELECT CONCAT('require_token=', o.require_token, ' equal=', o.equal, ' max_step=', o.max_step) FROM pawl.guard o WHERE o.id = @pawl_id FOR UPDATE);
   CALL pawl._log(guard, 'policy', was, will, reason);
-  IF mine THEN COMMIT; END IF;
+  IF mine THEN COMMIT AND NO CHAIN NO RELEASE; END IF;
 END//
 
 -- Back to shadow, at once: a sequence is the switch, so it waits for no open transaction and is seen at every isolation level.
@@ -90,10 +90,10 @@ BEGIN
   DECLARE mine BOOLEAN DEFAULT NOT @@in_transaction;
   DECLARE EXIT HANDLER FOR 1205
   BEGIN
-    IF mine THEN ROLLBACK; END IF;
+    IF mine THEN ROLLBACK AND NO CHAIN NO RELEASE; END IF;
     SIGNAL SQLSTATE 'PW007' SET MESSAGE_TEXT = 'pawl: the policy waits for writes under tokens that it would forget; nothing has changed';
   END;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK; END IF; RESIGNAL; END;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF mine THEN ROLLBACK AND NO CHAIN NO RELEASE; END IF; RESIGNAL; END;
   IF mine THEN START TRANSACTION; END IF;
   CALL pawl._close_passage(guard);
   SET token_ = pawl._token(below);
@@ -109,7 +109,7 @@ BEGIN
     DELETE FROM pawl.done WHERE pawl.done.guard = @pawl_id AND token < LEAST(token_, (SELECT o.fence FROM pawl.guard o WHERE o.id = @pawl_id));
   END IF;
   CALL pawl._log(guard, 'compact', NULL, CONCAT('below ', below), NULL);
-  IF mine THEN COMMIT; END IF;
+  IF mine THEN COMMIT AND NO CHAIN NO RELEASE; END IF;
 END//
 
 DELIMITER ;

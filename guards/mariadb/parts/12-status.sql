@@ -27,14 +27,17 @@ END//
 -- One table at a time: information_schema answers a question about one table at once, and opens all tables of the server for any other.
 CREATE OR REPLACE DEFINER=pawl_definer@localhost FUNCTION pawl._problems_of(g TEXT, db_ TEXT, tbl_ TEXT) RETURNS LONGTEXT READS SQL DATA
 BEGIN
-  DECLARE kind_, col, pattern, collation_, made, engine_, type_, column_type_, now_pattern, now_collation, others TEXT;
+  DECLARE kind_, col, pattern, collation_, expression_, made, engine_, type_, column_type_, now_pattern, now_collation, others TEXT;
   DECLARE has_column BOOLEAN;
   DECLARE triggers_ INT;
   DECLARE found LONGTEXT DEFAULT '[]';
-  SELECT o.kind, o.key_column, o.key_pattern, o.key_collation, p.token_column, p.triggers INTO kind_, col, pattern, collation_, has_column, made
+  SELECT o.kind, o.key_column, o.key_pattern, o.key_collation, o.key_expression, p.token_column, p.triggers INTO kind_, col, pattern, collation_, expression_, has_column, made
     FROM pawl.protected p JOIN pawl.guard o ON o.name = p.guard WHERE p.db = db_ AND p.tbl = tbl_;
   SELECT t.engine, t.table_type INTO engine_, type_ FROM information_schema.tables t WHERE t.table_schema = db_ AND t.table_name = tbl_;
-  IF engine_ IS NULL OR engine_ <> 'InnoDB' THEN
+  IF type_ = 'VIEW' THEN
+    SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', CONCAT('CALL pawl.unprotect(''', db_, '.', tbl_, '''), and protect what is behind the view'),
+      'problem', 'a view has the name of the table, which was renamed: writes are judged only where what is behind the view is under guard'));
+  ELSEIF engine_ IS NULL OR engine_ <> 'InnoDB' THEN
     SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'problem', 'the table is gone or no longer InnoDB', 'fix', CONCAT('CALL pawl.unprotect(''', db_, '.', tbl_, ''')')));
   END IF;
   IF engine_ IS NULL THEN RETURN found; END IF;
@@ -56,6 +59,10 @@ BEGIN
     SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', CONCAT('CALL pawl.token_column(''', db_, '.', tbl_, ''', TRUE)'),
       'problem', 'the column pawl_token is gone: every INSERT and UPDATE fails with 1054'));
   END IF;
+  IF has_column AND @@global.log_bin AND @@global.binlog_format = 'MIXED' THEN
+    SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'warning', 'fix', 'SET GLOBAL binlog_format = ROW, and let all sessions connect anew; or let holders begin each transaction after advance()',
+      'problem', 'binlog_format is MIXED, where a trigger reads the newest fence only: a token in pawl_token is admitted also in a REPEATABLE READ transaction that has read before the fence was raised'));
+  END IF;
   -- Of a guard that an older version has made, or of a column that has another type since then.
   IF kind_ = 'by' AND NOT EXISTS (SELECT 1 FROM information_schema.columns c WHERE c.table_schema = db_ AND c.table_name = tbl_ AND c.column_name = col) THEN
     SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'give the column its name back; or unprotect the table, drop the guard, and protect it by another column',
@@ -63,21 +70,25 @@ BEGIN
   ELSEIF kind_ = 'by' THEN
     SELECT c.column_type, c.collation_name, pawl._key_pattern(c.column_type, c.data_type, c.collation_name, c.numeric_scale, c.datetime_precision) INTO column_type_, now_collation, now_pattern
       FROM information_schema.columns c WHERE c.table_schema = db_ AND c.table_name = tbl_ AND c.column_name = col;
-    IF now_pattern IS NOT NULL AND collation_ IS NULL AND NOT now_pattern <=> pattern THEN
-      SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'CALL pawl.repair()', 'problem',
-        CONCAT('the keys of ', col, ' are spelled otherwise than when it was protected: its type is ', column_type_)));
-    ELSEIF now_pattern IS NULL AND now_collation IS NULL OR NOT now_collation <=> collation_ OR NOT now_pattern <=> pattern OR NOT pawl._has_weights(now_collation) THEN
+    IF now_pattern IS NULL AND now_collation IS NULL OR NOT pawl._has_weights(now_collation) THEN
       SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'unprotect it, add a generated column with a number or a text, and protect it by that', 'problem',
         CONCAT('two keys of ', col, ' cannot be told apart by their text: its type is ', column_type_, IFNULL(CONCAT(' with ', now_collation), ''), IFNULL(CONCAT(', and was a text with ', collation_), ''))));
+    ELSEIF NOT now_pattern <=> pattern OR NOT now_collation <=> collation_ THEN
+      SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'CALL pawl.repair()', 'problem',
+        CONCAT('the keys of ', col, ' are spelled otherwise than when it was protected: its type is ', column_type_, IFNULL(CONCAT(' with ', now_collation), ''), IFNULL(CONCAT(', and was a text with ', collation_), ''),
+               '. repair() makes tokens stale that are smaller than the greatest seen')));
+    ELSEIF expression_ <> pawl._key_expression(db_, tbl_, col) THEN
+      SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'fix', 'CALL pawl.repair()', 'problem',
+        CONCAT('the column ', col, ' is computed otherwise than when it was protected, so rows have keys whose fences are not theirs. repair() makes tokens stale that are smaller than the greatest seen')));
     END IF;
   END IF;
-  FOR r IN (SELECT k.constraint_name AS name, k.constraint_schema AS db, k.referenced_table_name AS parent, k.unique_constraint_schema AS parent_db,
+  FOR r IN (SELECT k.constraint_name AS name, k.referenced_table_name AS parent, k.unique_constraint_schema AS parent_db,
                    IF(k.delete_rule IN ('CASCADE', 'SET NULL'), CONCAT('ON DELETE ', k.delete_rule), CONCAT('ON UPDATE ', k.update_rule)) AS rule
               FROM information_schema.referential_constraints k WHERE k.constraint_schema = db_ AND k.table_name = tbl_ AND (k.delete_rule IN ('CASCADE', 'SET NULL') OR k.update_rule IN ('CASCADE', 'SET NULL'))) DO
     IF NOT EXISTS (SELECT 1 FROM pawl.protected q JOIN pawl.guard o ON o.name = q.guard AND o.kind = 'static' WHERE q.db = r.parent_db AND q.tbl = r.parent AND q.guard = g) THEN
       SET found = JSON_ARRAY_APPEND(found, '$', JSON_OBJECT('severity', 'error', 'code', CONCAT('foreign_key ', r.name),
         'problem', CONCAT('foreign key ', r.name, ' changes rows by ', r.rule, ': InnoDB fires no trigger for that'),
-        'fix', IF(kind_ = 'static', CONCAT('put ', r.db, '.', r.parent, ' under the same guard, or use RESTRICT'), 'use RESTRICT')));
+        'fix', IF(kind_ = 'static', CONCAT('put ', r.parent_db, '.', r.parent, ' under the same guard, or use RESTRICT'), 'use RESTRICT')));
     END IF;
   END FOR;
   FOR w IN (SELECT v.grantee, MIN(v.place) AS place, GROUP_CONCAT(DISTINCT v.privilege_type ORDER BY 1 SEPARATOR ', ') AS rights FROM (
@@ -141,7 +152,7 @@ END//
 CREATE OR REPLACE DEFINER=pawl_definer@localhost PROCEDURE pawl._repair(OUT failed TEXT) SQL SECURITY DEFINER
 BEGIN
   DECLARE why TEXT;
-  FOR p IN (SELECT q.db, q.tbl, q.guard FROM pawl.protected q JOIN information_schema.tables t ON t.table_schema = q.db AND t.table_name = q.tbl) DO
+  FOR p IN (SELECT q.db, q.tbl, q.guard FROM pawl.protected q JOIN information_schema.tables t ON t.table_schema = q.db AND t.table_name = q.tbl AND t.table_type <> 'VIEW') DO
     BEGIN
       DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN
         GET DIAGNOSTICS CONDITION 1 why = MESSAGE_TEXT;

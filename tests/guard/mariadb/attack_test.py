@@ -292,6 +292,32 @@ class StatementLogTest(ServerCase):
         with self.assertRaises(pymysql.MySQLError):
             call(self.connect(), "set_mode", self.orders, "enforce", None, None)
 
+    def test_check_names_a_token_column_that_does_not_see_snapshots(self):
+        """In MIXED, too, a trigger reads the newest fence only, whatever its transaction sees."""
+        admin = self.connect()
+        self.addCleanup(rows, admin, "SET GLOBAL binlog_format = STATEMENT")
+        self.addCleanup(call, admin, "unprotect", self.orders)
+        for log, named in (("MIXED", True), ("ROW", False)):
+            with self.subTest(log):
+                rows(admin, f"SET GLOBAL binlog_format = {log}")
+                self.protect()
+                call(self.connect(), "token_column", self.orders, True)
+                token = (self.value("SELECT pawl.fence(%s)", self.orders) or 33) + 1
+                call(self.connect(), "advance", self.orders, token, 5)
+                old = self.connect(isolation="REPEATABLE READ")
+                rows(old, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+                call(self.connect(), "advance", self.orders, token + 1, 5)
+                update = f"UPDATE orders SET n = 9, pawl_token = {token + 1}"
+                if named:
+                    rows(old, update)
+                else:
+                    with self.assertRaises(pymysql.MySQLError) as caught:
+                        rows(old, update)
+                    self.assertIn("after this snapshot", str(caught.exception))
+                rows(old, "ROLLBACK")
+                problems = [row for row in call(self.connect(), "problems") if row[1]]
+                self.assertEqual("reads the newest fence only" in str(problems), named)
+
 
 if __name__ == "__main__":
     main()

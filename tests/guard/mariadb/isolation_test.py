@@ -168,6 +168,19 @@ class AdvanceTest(ServerCase):
         self.assertRefused("PW002", call, db, "advance", self.orders, 33, 5)
         self.assertEqual(self.value("SELECT @@innodb_lock_wait_timeout", on=db), 17)
 
+    def test_advance_ends_its_transaction_whatever_the_session_does_with_others(self):
+        self.protect()
+        for number, completion in enumerate(("NO_CHAIN", "CHAIN", "RELEASE"), 34):
+            with self.subTest(completion):
+                db = self.connect()
+                rows(db, f"SET SESSION completion_type = '{completion}'")
+                call(db, "advance", self.orders, number, 5)
+                self.assertEqual(self.value("SELECT @@in_transaction", on=db), 0)
+                call(db, "begin", self.orders, number)
+                rows(db, "UPDATE orders SET n = n + 1")
+                call(db, "finish")
+                self.assertEqual(self.value("SELECT @@in_transaction", on=db), 0)
+
     def test_a_lock_wait_timeout_is_never_called_stale(self):
         self.protect()
         self.write(33)

@@ -183,7 +183,15 @@ class SpellingTest(KeyCase):
 
     def test_types_without_one_spelling_cannot_be_keys(self):
         for number, column in enumerate(
-            ("TIMESTAMP", "DOUBLE", "FLOAT", "BINARY(16)", "VARBINARY(20)", "INT(5) ZEROFILL")
+            (
+                "TIMESTAMP",
+                "DOUBLE",
+                "FLOAT",
+                "BINARY(16)",
+                "VARBINARY(20)",
+                "SET('a', 'b')",
+                "INT(5) ZEROFILL",
+            )
         ):
             with self.subTest(column):
                 self.table(f"{column} PRIMARY KEY", f"acc{number}")
@@ -244,6 +252,111 @@ class SpellingTest(KeyCase):
                 call(self.connect(), "unprotect", guard)
                 call(self.connect(), "drop_guard", guard)
                 rows(self.connect(), "DROP TABLE acc")
+
+
+class ChangedColumnTest(KeyCase):
+    """The key column is changed while fences of its keys are stored."""
+
+    CHANGES = (
+        ("INT PRIMARY KEY", "MODIFY k DECIMAL(10,2)", "7", "7.00"),
+        ("DATE PRIMARY KEY", "MODIFY k DATETIME", "2025-01-02", "2025-01-02 00:00:00"),
+        ("INT PRIMARY KEY", "MODIFY k VARCHAR(20)", "7", "7"),
+        (
+            "VARCHAR(20) CHARACTER SET latin1 PRIMARY KEY",
+            "CONVERT TO CHARACTER SET utf8mb4",
+            "ab",
+            "AB",
+        ),
+        (
+            "VARCHAR(20) COLLATE utf8mb4_bin",
+            "MODIFY k VARCHAR(20) COLLATE utf8mb4_general_ci",
+            "AB",
+            "ab",
+        ),
+        (
+            "VARCHAR(20) COLLATE utf8mb4_general_ci",
+            "MODIFY k VARCHAR(20) COLLATE utf8mb4_bin",
+            "AB",
+            "AB",
+        ),
+        ("VARCHAR(20) COLLATE utf8mb4_bin", "MODIFY k INT", "7", "7"),
+    )
+
+    def problems_of(self, guard):
+        return [row for row in call(self.connect(), "problems") if row[1] == guard]
+
+    def forget(self, guard):
+        call(self.connect(), "unprotect", guard)
+        call(self.connect(), "drop_guard", guard)
+        rows(self.connect(), "DROP TABLE acc")
+
+    def test_stale_token_is_refused_after_the_repair_that_problems_asks_for(self):
+        for column, change, old, new in self.CHANGES:
+            with self.subTest(column, change=change):
+                guard = self.protect_acc(column)
+                self.write(33, f"{guard}:{old}", f"INSERT INTO acc (k) VALUES ('{old}')")
+                call(self.connect(), "advance", f"{guard}:{old}", 40, 5)
+                rows(self.connect(), f"ALTER TABLE acc {change}")
+                ((severity, _, _, problem, fix),) = self.problems_of(guard)
+                self.assertEqual(severity, "error")
+                self.assertIn("spelled otherwise", problem)
+                rows(self.connect(), fix)
+                self.assertEqual(self.problems_of(guard), [])
+                update = "UPDATE acc SET n = n + 1"
+                self.assertRefused("PW002", self.write, 33, f"{guard}:{new}", update)
+                self.assertEqual(self.write(40, f"{guard}:{new}", update), "admitted")
+                self.forget(guard)
+
+    def test_operation_is_not_done_twice_after_such_a_repair(self):
+        guard = self.protect_acc("INT PRIMARY KEY")
+        insert = "INSERT INTO acc (k) VALUES (7)"
+        self.assertEqual(self.write(40, f"{guard}:7", insert, op=1), "admitted")
+        rows(self.connect(), "ALTER TABLE acc MODIFY k DECIMAL(10,2)")
+        call(self.connect(), "repair")
+        update = "UPDATE acc SET n = n + 1"
+        self.assertRefused("PW002", self.write, 40, f"{guard}:7.00", update, op=1)
+        self.assertEqual(self.write(41, f"{guard}:7.00", update, op=1), "admitted")
+
+    def test_change_of_the_character_set_fails_no_write(self):
+        """Not before the repair either: of holders, of programs without tokens, in any mode."""
+        for collation in ("latin1_swedish_ci", "latin1_bin", "latin1_swedish_nopad_ci"):
+            for change in (
+                "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+                "MODIFY k VARBINARY(100)",
+            ):
+                with self.subTest(collation, change=change):
+                    guard = self.protect_acc(self.text(collation))
+                    self.write(40, f"{guard}:ab", "INSERT INTO acc (k) VALUES ('ab')")
+                    rows(self.connect(), f"ALTER TABLE acc {change}")
+                    update = "UPDATE acc SET n = n + 1"
+                    self.assertRefused("PW002", self.write, 33, f"{guard}:ab", update)
+                    self.assertEqual(self.write(40, f"{guard}:ab", update), "admitted")
+                    call(self.connect(), "emergency", guard, "a test")
+                    rows(self.connect(), update)
+                    self.assertEqual(self.value("SELECT n FROM acc"), 2)
+                    self.forget(guard)
+
+    def test_generated_key_that_is_computed_otherwise_is_a_problem_until_it_is_repaired(self):
+        admin = self.connect()
+        rows(admin, "CREATE TABLE gen (id INT PRIMARY KEY, k INT AS (id) STORED, n INT)")
+        rows(admin, "INSERT INTO gen (id, n) VALUES (7, 0)")
+        guard = self.protect("gen", key="k")
+        call(admin, "advance", f"{guard}:7", 40, 5)
+        rows(admin, "ALTER TABLE gen MODIFY k INT AS (id + 1) STORED")
+        ((severity, _, _, problem, fix),) = self.problems_of(guard)
+        self.assertEqual(severity, "error")
+        self.assertIn("computed otherwise", problem)
+        rows(admin, fix)
+        self.assertEqual(self.problems_of(guard), [])
+        self.assertRefused("PW002", self.write, 33, f"{guard}:8", "UPDATE gen SET n = 33")
+        self.assertEqual(self.write(40, f"{guard}:8", "UPDATE gen SET n = 40"), "admitted")
+
+    def test_key_has_as_many_characters_as_documented(self):
+        guard = self.protect_acc(self.text("utf8mb4_bin", "VARCHAR(600)"))
+        key = "\u65e5" * 512
+        insert = f"INSERT INTO acc (k) VALUES ('{key}')"
+        self.assertEqual(self.write(40, f"{guard}:{key}", insert), "admitted")
+        self.assertRefused("PW004", self.write, 40, f"{guard}:{key}x", insert)
 
 
 class LateTriggerTest(KeyCase):

@@ -284,6 +284,32 @@ class RightsTest(ServerCase):
         self.assertEqual(self.problems(), [])
         self.assertRefused("PW002", self.write, 33)
 
+    def test_repair_leaves_a_renamed_table_behind_a_view_under_guard(self):
+        self.protect()
+        admin = self.connect()
+        call(admin, "advance", self.orders, 40, 5)
+        rows(admin, "RENAME TABLE orders TO orders_base")
+        rows(admin, "CREATE VIEW orders AS SELECT * FROM orders_base")
+        self.assertIn("a view has the name", str(call(admin, "problems")))
+        call(admin, "repair")
+        self.assertRefused("PW002", self.write, 33)
+        self.assertIn("a view has the name", str(call(admin, "problems")))
+
+    def test_foreign_key_to_another_database_is_named_with_it(self):
+        admin = self.connect()
+        rows(admin, f"CREATE DATABASE {self.db}_other")
+        self.addCleanup(rows, admin, f"DROP DATABASE {self.db}_other")
+        rows(admin, f"CREATE TABLE {self.db}_other.customers (id INT PRIMARY KEY)")
+        rows(
+            admin,
+            f"CREATE TABLE kept (id INT, FOREIGN KEY (id) REFERENCES {self.db}_other.customers (id)"
+            " ON DELETE CASCADE)",
+        )
+        self.addCleanup(rows, admin, "DROP TABLE kept")
+        self.protect("kept", mode="observe")
+        fixes = [row[4] for row in call(admin, "problems") if row[1] == f"{self.db}.kept"]
+        self.assertIn(f"put {self.db}_other.customers under the same guard", str(fixes))
+
     def test_enforce_is_refused_until_what_fires_no_trigger_is_acknowledged(self):
         self.protect(mode="shadow")
         rows(self.connect(), f"GRANT ALTER, DROP ON {self.db}.* TO {self.app}@localhost")
