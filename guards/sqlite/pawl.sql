@@ -33,6 +33,12 @@ CREATE TABLE IF NOT EXISTS pawl_protected (
   guard INTEGER NOT NULL
 ) STRICT;
 
+-- How the keys of a guard by a column were spelled when its fences were stored: `text NOCASE`, `number BINARY`; of several tables, all.
+CREATE TABLE IF NOT EXISTS pawl_key_form (
+  guard INTEGER PRIMARY KEY,
+  form  TEXT NOT NULL
+) STRICT;
+
 -- The fences. Rows come and go; these stay, so that a deleted row is not written anew by an old holder.
 CREATE TABLE IF NOT EXISTS pawl_fence (
   guard INTEGER NOT NULL,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "guard/sqlite/fault.h"
+#include "guard/sqlite/key_rules.h"
 #include "guard/sqlite/refusals.h"
 #include "guard/sqlite/triggers.h"
 
@@ -197,18 +198,33 @@ bool ConnectionState::has_used_a_token(const Named& named) const {
          users_.contains(fmt::format("{}.{}", named.store.schema(), named.guard.name));
 }
 
-bool ConnectionState::covers_unique_indexes(const Named& named) {
-  if (named.store.schema() != "main") return true;
+const std::string& ConnectionState::changed_table(const Named& named) {
+  static const std::string kNothing;
+  if (named.store.schema() != "main") return kNothing;
   Statement& asked = named.store.kept("PRAGMA {s}.schema_version").bind();
   const std::int64_t version = asked.step() ? asked.number(0) : 0;
   asked.reset();
-  Covers& known = covers_[named.guard.id];
+  Changed& known = changed_[named.guard.id];
   if (known.schema_version != version) {
-    known = {version, true};
-    for (const Protected& each : named.store.tables_of(named.guard))
-      known.unique_indexes = known.unique_indexes && sqlite::covers_unique_indexes(db_, each);
+    known = {version, {}};
+    const std::vector<Protected> tables = named.store.tables_of(named.guard);
+    for (const Protected& each : tables) {
+      if (is_other_column(db_, each))
+        known.how = fmt::format("the key column {} was renamed after {} was protected", each.key,
+                                each.table);
+      else if (!covers_unique_indexes(db_, each))
+        known.how = fmt::format(
+            "a unique index was made after {} was protected, and REPLACE could delete another "
+            "key's row through it",
+            each.table);
+    }
+    if (const std::string before = named.store.key_form(named.guard), now = key_form(db_, tables);
+        known.how.empty() && !before.empty() && !keeps_fences(before, now))
+      known.how =
+          fmt::format("the key column of {} is {} now, and was {} when its fences were stored",
+                      named.guard.name, now, before);
   }
-  return known.unique_indexes;
+  return known.how;
 }
 
 bool ConnectionState::has_claimed(const Named& named, std::uint64_t token) const {

@@ -83,9 +83,10 @@ class ConnectionState {
   }
   // Once per connection and guard.
   bool note_synchronous(const Named& named);
-  // Whether the triggers of the guard judge every row that REPLACE could delete. Looked up again
-  // when the schema of the file has changed.
-  bool covers_unique_indexes(const Named& named);
+  // What was done to the tables of a guard with keys so that its triggers and fences no longer fit
+  // them: a unique index through which REPLACE could delete rows, a key column of another name or
+  // form. Empty: nothing. Looked up again when the schema of the file has changed.
+  const std::string& changed_table(const Named& named);
 
   void refused(const Named& named, std::string_view verdict, std::optional<std::uint64_t> token,
                std::uint64_t fence);
@@ -139,12 +140,12 @@ class ConnectionState {
   std::set<std::pair<std::int64_t, std::int64_t>> synchronous_;
   std::set<std::string, std::less<>> users_;  // Names of guards, as they were passed.
   bool uses_all_ = false;                     // So many that they are not told apart any more.
-  struct Covers {
+  struct Changed {
     std::int64_t schema_version = 0;
-    bool unique_indexes = false;
+    std::string how;
   };
-  std::map<std::int64_t, Covers> covers_;  // by guard of main
-  std::set<std::string> refused_in_;       // Files in which this transaction was refused something.
+  std::map<std::int64_t, Changed> changed_;  // by guard of main
+  std::set<std::string> refused_in_;  // Files in which this transaction was refused something.
 };
 
 // Registers pawl_use, pawl_admit, pawl_advance, pawl_check, pawl_fence and those of owners. Once

@@ -177,12 +177,10 @@ void insist_on_journal(ConnectionState& state, const Named& named) {
 
 namespace {
 
-void insist_on_unique_indexes(ConnectionState& state, const Named& named) {
-  if (!named.guard.keyed() || state.covers_unique_indexes(named) || !refuses(named)) return;
-  fail(Word::kInvalid,
-       fmt::format("a unique index was made after {} was protected, and REPLACE could delete "
-                   "another key's row through it. Run: pawl guard install sqlite",
-                   named.guard.name));
+void insist_on_unchanged_table(ConnectionState& state, const Named& named) {
+  if (!named.guard.keyed() || !refuses(named)) return;
+  if (const std::string& how = state.changed_table(named); !how.empty())
+    fail(Word::kInvalid, fmt::format("{}. Run: pawl guard install sqlite", how));
 }
 
 }  // namespace
@@ -192,7 +190,7 @@ void judge_write(ConnectionState& state, const Named& named) {
   if (state.note(named, "journal")) {
     try {
       insist_on_journal(state, named);
-      insist_on_unique_indexes(state, named);
+      insist_on_unchanged_table(state, named);
     } catch (const Fault&) {
       state.forget_note(named, "journal");  // The next write is refused as well.
       throw;

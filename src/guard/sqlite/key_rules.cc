@@ -1,16 +1,17 @@
 #include "guard/sqlite/key_rules.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string_view>
 #include <vector>
 
 #include "guard/sqlite/fault.h"
 #include "guard/sqlite/statement.h"
 #include "guard/sqlite/store.h"
-#include "guard/sqlite/triggers.h"
 
 namespace pawl::sqlite {
 namespace {
@@ -183,6 +184,32 @@ bool has_key(sqlite3* db, const std::string& table, const std::string& kind,
   const std::vector<std::string> columns = columns_of(db, table);
   if (kind == "row") return std::find(columns.begin(), columns.end(), key) != columns.end();
   return kind != "expression" || !why_not_of_its_row(db, columns, key);
+}
+
+std::string key_form(sqlite3* db, const std::vector<Protected>& tables) {
+  std::set<std::string> forms;
+  for (const Protected& each : tables) {
+    const char* declared = nullptr;
+    if (each.kind != "row" ||
+        sqlite3_table_column_metadata(db, "main", each.table.c_str(), each.key.c_str(), &declared,
+                                      nullptr, nullptr, nullptr, nullptr) != SQLITE_OK)
+      continue;
+    const bool text = affinity_of(declared == nullptr ? "" : declared) == "TEXT";
+    forms.insert(fmt::format("{} {}", text ? "text" : "number",
+                             declared_collation(db, "main", each.table, each.key)));
+  }
+  return fmt::format("{}", fmt::join(forms, ", "));
+}
+
+bool keeps_fences(const std::string& before, const std::string& now) {
+  if (before == now) return true;
+  const bool from_text = before.find("text ") != before.npos;
+  const bool to_number = now.find("number ") != now.npos;
+  const auto folds = [](const std::string& form) {
+    return form.find("NOCASE") != form.npos || form.find("RTRIM") != form.npos;
+  };
+  const auto collation = [](const std::string& form) { return form.substr(form.rfind(' ')); };
+  return !(from_text && to_number) && (!folds(before) || collation(before) == collation(now));
 }
 
 std::optional<std::string> why_not_constant(sqlite3* db, const std::string& table,

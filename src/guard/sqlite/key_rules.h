@@ -4,8 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "guard/sqlite/api.h"
+#include "guard/sqlite/triggers.h"
 
 namespace pawl::sqlite {
 
@@ -22,5 +24,11 @@ namespace pawl::sqlite {
 // Makes a temporary table and drops it.
 [[nodiscard]] std::optional<std::string> why_not_constant(sqlite3* db, const std::string& table,
                                                           const std::string& expression);
+
+// How the keys of these tables are spelled, as pawl_key_form has it; empty: no column is their key.
+[[nodiscard]] std::string key_form(sqlite3* db, const std::vector<Protected>& tables);
+// Whether fences that were stored under one form are right under another, as their keys are or
+// after Store::refold(): a number that is a text now, a text that has got a collation.
+[[nodiscard]] bool keeps_fences(const std::string& before, const std::string& now);
 
 }  // namespace pawl::sqlite

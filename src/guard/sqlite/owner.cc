@@ -150,6 +150,22 @@ void follow_renamed_column(sqlite3* db, Store& store, const GuardRow& row) {
   store.audit(row.name, "key column renamed", fmt::format("{} is {} now", before, *name), "");
 }
 
+// Brings the fences of a guard under the form that its keys have now.
+void settle_keys(sqlite3* db, Store& store, const GuardRow& row) {
+  const std::vector<Protected> tables = store.tables_of(row);
+  const std::string before = store.key_form(row);
+  const std::string now = key_form(db, tables);
+  if (now.empty()) return;
+  if (before.empty() || keeps_fences(before, now)) {
+    store.refold(row, declared_collation(db, "main", tables[0].table, tables[0].key));
+  } else {
+    const std::uint64_t floor = store.forget_keys(row);
+    store.audit(row.name, "key column changed",
+                fmt::format("{} is {} now: every token below {} is stale", before, now, floor), "");
+  }
+  store.note_key_form(row, now);
+}
+
 // What an older version has left: triggers with another text, and fences under other keys. Where
 // the key is gone, triggers stay as they are: `pawl guard check` names it.
 void bring_up_to_date(sqlite3* db, Store& store) {
@@ -158,14 +174,16 @@ void bring_up_to_date(sqlite3* db, Store& store) {
   while (listed.step()) guards.push_back(need_guard(store, listed.text(0)));
   for (const GuardRow& row : guards) {
     if (row.kind == "row") follow_renamed_column(db, store, row);
+    bool covered = true;
     for (const Protected& entry : store.tables_of(row)) {
       if (columns_of(db, entry.table).empty() || is_other_column(db, entry) ||
-          !has_key(db, entry.table, entry.kind, entry.key))
+          !has_key(db, entry.table, entry.kind, entry.key)) {
+        covered = false;
         continue;
+      }
       cover(db, entry);
-      if (entry.kind == "row")
-        store.refold(row, declared_collation(db, "main", entry.table, entry.key));
     }
+    if (covered) settle_keys(db, store, row);
   }
 }
 
@@ -241,6 +259,7 @@ std::string protect(ConnectionState& state, const guard::Protection& given) {
   store.kept("INSERT INTO {s}.pawl_protected (tbl, guard) VALUES (?1, ?2)")
       .bind(wanted.table, row->id)
       .run();
+  settle_keys(db, store, *row);
   store.audit(name, "protect", wanted.table, "");
   scope.finish();
   return name;
@@ -274,6 +293,8 @@ void drop_guard(ConnectionState& state, const std::string& name) {
     Statement(state.db(), fmt::format("DELETE FROM main.{} WHERE guard = ?1", table))
         .bind(row.id)
         .run();
+  if (store.notes_key_forms())
+    Statement(state.db(), "DELETE FROM main.pawl_key_form WHERE guard = ?1").bind(row.id).run();
   Statement(state.db(), "DELETE FROM main.pawl_guard WHERE id = ?1").bind(row.id).run();
   store.audit(name, "drop", "", "");
   scope.finish();

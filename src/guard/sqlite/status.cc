@@ -138,6 +138,26 @@ void find_table_problems(Store& store, std::vector<guard::Problem>& problems) {
         listed.text(4), problems);
 }
 
+void find_key_problems(Store& store, std::vector<guard::Problem>& problems) {
+  Statement listed(store.db(), "SELECT name FROM main.pawl_guard WHERE kind = 'row' ORDER BY name");
+  for (const std::string& name : list(listed)) {
+    const auto row = store.find(name);
+    const std::string before = row ? store.key_form(*row) : std::string();
+    if (before.empty()) continue;
+    const std::vector<Protected> tables = store.tables_of(*row);
+    const std::string now = key_form(store.db(), tables);
+    const bool renamed = std::any_of(tables.begin(), tables.end(), [&](const Protected& each) {
+      return is_other_column(store.db(), each);
+    });
+    if (renamed || now.empty() || keeps_fences(before, now)) continue;
+    problems.push_back(
+        {"error", name, name,
+         fmt::format("its key column is {} now, and was {} when its fences were stored", now,
+                     before),
+         "pawl guard install sqlite makes tokens stale that are smaller than the greatest seen"});
+  }
+}
+
 void find_durability_problems(Store& store, std::vector<guard::Problem>& problems) {
   Statement seen(
       store.db(),
@@ -239,6 +259,7 @@ std::vector<guard::Problem> problems(ConnectionState& state) {
   Store& store = state.main();
   std::vector<guard::Problem> all;
   find_table_problems(store, all);
+  find_key_problems(store, all);
   find_shared_names(state, all);
   find_durability_problems(store, all);
   find_journal_problems(store, all);

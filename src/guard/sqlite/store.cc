@@ -124,8 +124,12 @@ std::string declared_collation(sqlite3* db, const std::string& schema, const std
 
 std::string Store::collation_of(const GuardRow& guard) {
   if (guard.kind != "row") return {};
-  if (const auto known = collations_.find(guard.id); known != collations_.end())
-    return known->second;
+  Statement& version_asked = kept("PRAGMA {s}.schema_version").bind();
+  const std::int64_t version = version_asked.step() ? version_asked.number(0) : 0;
+  version_asked.reset();
+  if (const auto known = collations_.find(guard.id);
+      known != collations_.end() && known->second.schema_version == version)
+    return known->second.name;
   Statement& asked =
       kept(
           "SELECT p.tbl, g.key FROM {s}.pawl_guard g JOIN {s}.pawl_protected p ON p.guard = g.id "
@@ -146,7 +150,7 @@ std::string Store::collation_of(const GuardRow& guard) {
                        guard.name));
     }
   }
-  collations_[guard.id] = collation;
+  collations_[guard.id] = {version, collation};
   return collation;
 }
 
@@ -188,6 +192,50 @@ void Store::refold(const GuardRow& guard, std::string_view collation) {
         .bind(guard.id, key)
         .run();
   }
+}
+
+bool Store::notes_key_forms() {
+  Statement& asked =
+      kept("SELECT 1 FROM {s}.sqlite_schema WHERE type = 'table' AND name = 'pawl_key_form'")
+          .bind();
+  const bool there = asked.step();
+  asked.reset();
+  return there;
+}
+
+std::string Store::key_form(const GuardRow& guard) {
+  if (!notes_key_forms()) return {};
+  Statement& asked = kept("SELECT form FROM {s}.pawl_key_form WHERE guard = ?1").bind(guard.id);
+  std::string form = asked.step() ? asked.text(0) : std::string();
+  asked.reset();
+  return form;
+}
+
+void Store::note_key_form(const GuardRow& guard, std::string_view form) {
+  if (!notes_key_forms()) return;
+  kept(
+      "INSERT INTO {s}.pawl_key_form (guard, form) VALUES (?1, ?2) ON CONFLICT (guard) DO UPDATE "
+      "SET form = excluded.form")
+      .bind(guard.id, form)
+      .run();
+}
+
+std::uint64_t Store::forget_keys(const GuardRow& guard) {
+  Statement asked(db_, fmt::format("SELECT coalesce((SELECT max(token) FROM {0}.pawl_fence WHERE "
+                                   "guard = ?1), 0) + EXISTS (SELECT 1 FROM {0}.pawl_done WHERE "
+                                   "guard = ?1)",
+                                   quoted(schema_)));
+  asked.bind(guard.id).step();
+  const auto floor = std::max(guard.floor, static_cast<std::uint64_t>(asked.number(0)));
+  asked.reset();
+  kept("UPDATE {s}.pawl_guard SET floor = max(floor, ?2) WHERE id = ?1")
+      .bind(guard.id, to_sql(floor))
+      .run();
+  for (const char* table : {"pawl_fence", "pawl_done"})
+    Statement(db_, fmt::format("DELETE FROM {}.{} WHERE guard = ?1", quoted(schema_), table))
+        .bind(guard.id)
+        .run();
+  return floor;
 }
 
 std::uint64_t Store::fence(std::int64_t guard, std::string_view key) {

@@ -63,8 +63,16 @@ class Store {
   [[nodiscard]] std::string collation_of(const GuardRow& guard);
   // The tables under a guard, by its key.
   [[nodiscard]] std::vector<Protected> tables_of(const GuardRow& guard);
+  // How the keys were spelled when fences were stored; empty: that was not noted. (key_rules.h)
+  [[nodiscard]] std::string key_form(const GuardRow& guard);
+  void note_key_form(const GuardRow& guard, std::string_view form);
+  [[nodiscard]] bool notes_key_forms();  // Not in a file that an older version has installed.
   // Stores the fences and operations of a guard under the form of their keys.
   void refold(const GuardRow& guard, std::string_view collation);
+  // Forgets them, and raises the floor of the guard in their place: no older token is admitted for
+  // any key. Where operations were numbered, it rises above the greatest, because they are
+  // forgotten as well. Answers the floor.
+  std::uint64_t forget_keys(const GuardRow& guard);
 
   [[nodiscard]] std::uint64_t fence(std::int64_t guard, std::string_view key);  // 0: none
   // Also forgets the operations of older tokens.
@@ -89,7 +97,11 @@ class Store {
   sqlite3* db_;
   std::string schema_;
   std::int64_t installation_;
-  std::unordered_map<std::int64_t, std::string> collations_;                     // by guard
+  struct Collation {
+    std::int64_t schema_version = 0;  // Of the file when this was found: a table may be rebuilt.
+    std::string name;
+  };
+  std::unordered_map<std::int64_t, Collation> collations_;                       // by guard
   std::unordered_map<std::string_view, std::unique_ptr<Statement>> statements_;  // by literal
 };
 

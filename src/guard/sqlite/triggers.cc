@@ -30,17 +30,6 @@ std::string in_row(const std::string& expression, const Columns& columns, const 
   return fmt::format("(SELECT {} FROM (SELECT {}))", expression, fmt::join(all, ", "));
 }
 
-// The type that a comparison with a column converts the other value to; empty: none.
-std::string affinity_of(const std::string& declared) {
-  std::string type = declared;
-  for (char& c : type) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  const auto has = [&](const char* part) { return type.find(part) != type.npos; };
-  if (has("INT")) return "INTEGER";
-  if (has("CHAR") || has("CLOB") || has("TEXT")) return "TEXT";
-  if (type.empty() || has("BLOB")) return {};
-  return has("REAL") || has("FLOA") || has("DOUB") ? "REAL" : "NUMERIC";
-}
-
 // Whether NEW meets the condition of an index. A value of NEW has no affinity, and CAST gives it
 // one; but CAST also changes a value that is not of its column's type. So both are asked.
 std::string new_meets(sqlite3* db, const std::string& table, const std::string& condition) {
@@ -201,6 +190,16 @@ void check_table(sqlite3* db, const std::string& table) {
 }
 
 }  // namespace
+
+std::string affinity_of(const std::string& declared) {
+  std::string type = declared;
+  for (char& c : type) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  const auto has = [&](const char* part) { return type.find(part) != type.npos; };
+  if (has("INT")) return "INTEGER";
+  if (has("CHAR") || has("CLOB") || has("TEXT")) return "TEXT";
+  if (type.empty() || has("BLOB")) return {};
+  return has("REAL") || has("FLOA") || has("DOUB") ? "REAL" : "NUMERIC";
+}
 
 bool covers_unique_indexes(sqlite3* db, const Protected& entry) {
   const std::string kept = kept_sql(db, entry, "BEFORE INSERT");

@@ -44,6 +44,9 @@ struct Protected {
 // Whether that is another one than the guard's.
 [[nodiscard]] bool is_other_column(sqlite3* db, const Protected& entry);
 
+// The type that a comparison with a column converts the other value to; empty: none.
+[[nodiscard]] std::string affinity_of(const std::string& declared);
+
 // Columns of main.table, in their order; none: there is no such table.
 [[nodiscard]] std::vector<std::string> columns_of(sqlite3* db, const std::string& table);
 

@@ -96,6 +96,103 @@ class RenamedKey(KeyCase):
             self.db.execute("SELECT pawl_install()")
 
 
+class RebuiltTable(KeyCase):
+    """The key column gets another type or collation, as SQLite's own procedure for that does it."""
+
+    CHANGES = (
+        ("TEXT COLLATE NOCASE", "TEXT", "Alice"),
+        ("TEXT COLLATE NOCASE", "TEXT COLLATE RTRIM", "Alice"),
+        ("TEXT COLLATE RTRIM", "TEXT", "alice "),
+        ("TEXT", "TEXT COLLATE NOCASE", "Alice"),
+        ("TEXT", "INTEGER", "07"),
+        ("INTEGER", "TEXT", "7"),
+    )
+
+    def rebuild(self, column, with_triggers):
+        find = "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'acc'"
+        triggers = [sql for (sql,) in self.db.execute(find).fetchall()]
+        for sql in (
+            f"CREATE TABLE new (k {column}, other TEXT, n INTEGER)",
+            "INSERT INTO new SELECT * FROM acc",
+            "DROP TABLE acc",
+            "ALTER TABLE new RENAME TO acc",
+            *(triggers if with_triggers else ()),
+        ):
+            self.db.execute(sql)
+
+    def guard(self, column, key):
+        self.db.execute("DROP TABLE acc")
+        self.db.execute(f"CREATE TABLE acc (k {column}, other TEXT, n INTEGER)")
+        self.db.execute("SELECT pawl_protect('acc', 'k', 'enforce')")
+        self.insert(33, key, "x")
+        self.db.execute("SELECT pawl_advance(?, 40)", (f"acc:{key}",))
+
+    def key_of_the_row(self):
+        return one(self.db, "SELECT CAST(k AS TEXT) FROM acc")
+
+    def write(self, db, token):
+        return write(db, f"acc:{self.key_of_the_row()}", token, "UPDATE acc SET n = 1")
+
+    def forget(self):
+        self.db.execute("SELECT pawl_unprotect('acc')")
+        self.db.execute("SELECT pawl_drop_guard('acc')")
+
+    def test_stale_token_is_refused_after_the_install_that_check_asks_for(self):
+        for before, after, key in self.CHANGES:
+            for with_triggers in (False, True):
+                with self.subTest(before, after=after, with_triggers=with_triggers):
+                    self.guard(before, key)
+                    self.rebuild(after, with_triggers)
+                    self.db.execute("SELECT pawl_install()")
+                    self.assertEqual(self.problems(), [])
+                    self.refuses("PAWL_STALE", self.write, self.db, 33)
+                    self.write(self.db, 40)
+                    self.forget()
+
+    def test_changed_key_is_named_and_nothing_is_written_until_then(self):
+        for before, after, key in self.CHANGES[:3] + self.CHANGES[4:5]:
+            with self.subTest(before, after=after):
+                self.guard(before, key)
+                self.rebuild(after, with_triggers=True)
+                self.assertIn("when its fences were stored", str(self.problems()))
+                for token in (33, 40):
+                    self.refuses("PAWL_INVALID", self.write, self.db, token)
+                self.forget()
+
+    def test_key_is_remembered_where_the_table_was_not_under_guard_meanwhile(self):
+        self.guard("TEXT COLLATE NOCASE", "Alice")
+        self.db.execute("SELECT pawl_unprotect('acc')")
+        self.rebuild("TEXT", with_triggers=False)
+        self.db.execute("SELECT pawl_protect('acc', 'k')")
+        self.refuses("PAWL_STALE", self.write, self.db, 33)
+
+    def test_operation_is_not_done_twice_afterwards(self):
+        self.guard("TEXT COLLATE NOCASE", "Alice")
+        self.db.execute("BEGIN IMMEDIATE")
+        self.db.execute("SELECT pawl_use('acc:alice', 40, 1)")
+        self.db.execute("COMMIT")
+        self.rebuild("TEXT", with_triggers=False)
+        self.db.execute("SELECT pawl_install()")
+        self.refuses("PAWL_STALE", self.write, self.db, 40)
+        self.write(self.db, 41)
+
+    def test_open_connection_notices_the_collation_that_a_column_has_now(self):
+        self.guard("TEXT", "Alice")
+        open_since_then = self.connect()
+        self.write(open_since_then, 40)
+        self.rebuild("TEXT COLLATE NOCASE", with_triggers=False)
+        self.db.execute("SELECT pawl_install()")
+        self.db.execute("SELECT pawl_advance('acc:alice', 50)")
+        self.refuses("PAWL_STALE", self.write, open_since_then, 45)
+
+    def test_renamed_key_column_is_named_in_the_refusal(self):
+        self.guard("TEXT", "alice")
+        self.db.execute("ALTER TABLE acc RENAME COLUMN k TO owner")
+        update = "UPDATE acc SET n = 1"
+        refused = self.refuses("PAWL_INVALID", write, self.db, "acc:alice", 40, update)
+        self.assertIn("the key column k was renamed", str(refused))
+
+
 class LateIndex(KeyCase):
     def test_replace_through_a_later_unique_index_is_refused(self):
         self.db.execute("SELECT pawl_protect('acc', 'k', 'enforce')")
