@@ -2,10 +2,9 @@
  *
  * Each function answers "surely admitted, and held until the end of the transaction" (true), or
  * "I do not know" (false, or NULL for a NULL argument). Then the PL/pgSQL of the guard decides, as
- * it does without this library. So nothing here refuses or raises a fence, and nothing waits but
- * for the row that use() of a row locks. Each function is one PL/pgSQL expression of
- * guards/postgres/parts, condition by condition, and the comment above it says which. Change both
- * together.
+ * it does without this library. So nothing here refuses or raises a fence, and nothing waits for a
+ * row. Each function is one PL/pgSQL expression or query of guards/postgres/parts, condition by
+ * condition, and the comment above it says which. Change both together.
  *
  * The names end in the version of what they promise: a newer guard that needs more finds no
  * function, and does without.
@@ -21,25 +20,37 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_opfamily.h"
 #include "catalog/pg_type.h"
+#include "commands/defrem.h"
+#include "executor/executor.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
-#include "nodes/value.h"
-#include "parser/parse_func.h"
+#include "mb/pg_wchar.h"
+#include "nodes/execnodes.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
 #include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/json.h"
 #include "utils/lsyscache.h"
+#include "utils/queryenvironment.h"
 #include "utils/rel.h"
+#include "utils/relcache.h"
 #include "utils/snapmgr.h"
+#include "utils/tuplestore.h"
+#include "utils/uuid.h"
 
 PG_MODULE_MAGIC;
 
 /* The class of the passage lock: see pawl._decide(). */
 #define PASSAGE_LOCK 7295
+
+/* Longer keys of a row guard are refused, those of a `by` guard go by their hash: pawl._short(). */
+#define LONGEST_KEY 512
 
 /* A function of SQL that may return NULL; DirectFunctionCall does not allow that. */
 static Datum call_nullable(PGFunction function, Datum argument, bool* is_null) {
@@ -129,45 +140,74 @@ static Oid own_relation(const char* name) {
   return relation;
 }
 
-/* pawl._hold_key(): locks the fence of a key FOR SHARE SKIP LOCKED, if it is this token. Where SQL
- * may not lock, this does not. */
-static bool holds_key(int32 guard, text* key, int64 token) {
-  Relation table;
-  Relation index;
-  TupleTableSlot* slot;
+/* The fence of a key in pawl.keyed_fence, as the snapshot shows it. `use` is called with the tuple
+ * while the table is open. */
+typedef bool (*UseOfFence)(Relation table, HeapTuple tuple, int64 fence, int64 token);
+
+static bool with_fence(int32 guard, text* key, int64 token, LOCKMODE lock, Snapshot snapshot,
+                       UseOfFence use) {
+  Relation table = table_open(own_relation("keyed_fence"), lock);
+  Relation index = relation_open(own_relation("keyed_fence_pkey"), AccessShareLock);
   SysScanDesc scan;
   HeapTuple tuple;
   ScanKeyData keys[2];
-  TM_FailureData failure;
-  bool held = false;
+  bool result = false;
 
-  if (XactReadOnly) return false;
-  table = table_open(own_relation("keyed_fence"), RowShareLock);
-  index = relation_open(own_relation("keyed_fence_pkey"), AccessShareLock);
-  slot = table_slot_create(table, NULL);
   ScanKeyEntryInitialize(&keys[0], 0, 1, BTEqualStrategyNumber, InvalidOid, InvalidOid, F_INT4EQ,
                          Int32GetDatum(guard));
   ScanKeyEntryInitialize(&keys[1], 0, 2, BTEqualStrategyNumber, InvalidOid, DEFAULT_COLLATION_OID,
                          F_TEXTEQ, PointerGetDatum(key));
-  scan = systable_beginscan_ordered(table, index, GetActiveSnapshot(), 2, keys);
+  scan = systable_beginscan_ordered(table, index, snapshot, 2, keys);
   tuple = systable_getnext_ordered(scan, ForwardScanDirection);
   if (tuple != NULL) {
     bool is_null;
     Datum fence = heap_getattr(tuple, 3, RelationGetDescr(table), &is_null);
 
-    /* Not the newest version, or locked: another transaction is raising it. Then the slow path
-     * waits for that. */
-    if (!is_null && DatumGetInt64(fence) == token &&
-        table_tuple_lock(table, &tuple->t_self, GetActiveSnapshot(), slot,
-                         GetCurrentCommandId(false), LockTupleShare, LockWaitSkip, 0,
-                         &failure) == TM_Ok)
-      held = true;
+    result = !is_null && use(table, tuple, DatumGetInt64(fence), token);
   }
   systable_endscan_ordered(scan);
-  ExecDropSingleTupleTableSlot(slot);
   relation_close(index, AccessShareLock);
   table_close(table, NoLock);
-  return held;
+  return result;
+}
+
+/* Not the newest version, or locked: another transaction is raising it. Then the slow path waits
+ * for that. */
+static bool lock_without_waiting(Relation table, ItemPointer at, LockTupleMode mode) {
+  TupleTableSlot* slot = table_slot_create(table, NULL);
+  TM_FailureData failure;
+  TM_Result result = table_tuple_lock(table, at, GetActiveSnapshot(), slot,
+                                      GetCurrentCommandId(false), mode, LockWaitSkip, 0, &failure);
+
+  ExecDropSingleTupleTableSlot(slot);
+  return result == TM_Ok;
+}
+
+static bool lock_if_equal(Relation table, HeapTuple tuple, int64 fence, int64 token) {
+  return fence == token && lock_without_waiting(table, &tuple->t_self, LockTupleShare);
+}
+
+static bool is_above(Relation table, HeapTuple tuple, int64 fence, int64 token) {
+  return fence > token;
+}
+
+/* pawl._hold_key(): locks the fence of a key FOR SHARE SKIP LOCKED, if it is this token. Where SQL
+ * may not lock, this does not. */
+static bool holds_key(int32 guard, text* key, int64 token) {
+  return !XactReadOnly &&
+         with_fence(guard, key, token, RowShareLock, GetActiveSnapshot(), lock_if_equal);
+}
+
+/* pawl._kept_above(), with the snapshot that a query of a VOLATILE function would take now: what
+ * was committed before the caller locked the row counts, and what this transaction did. */
+static bool is_kept_above(int32 guard, text* key, int64 token) {
+  bool above;
+
+  CommandCounterIncrement();
+  PushActiveSnapshot(GetTransactionSnapshot());
+  above = with_fence(guard, key, token, AccessShareLock, GetActiveSnapshot(), is_above);
+  PopActiveSnapshot();
+  return above;
 }
 
 /* _c_statement(setting, fence, lock_key, raiser, guard): pawl._generate_static(). */
@@ -185,40 +225,137 @@ Datum pawl_statement_1(PG_FUNCTION_ARGS) {
 
 /* _c_row(setting, token, old key, new key, floor, lock_key, guard): pawl._generate_row(). The row
  * is locked by its trigger. */
-PG_FUNCTION_INFO_V1(pawl_row_1);
-Datum pawl_row_1(PG_FUNCTION_ARGS) {
+PG_FUNCTION_INFO_V1(pawl_row_2);
+Datum pawl_row_2(PG_FUNCTION_ARGS) {
   int64 token = PG_GETARG_INT64(1);
-  char* old_key = text_to_cstring(PG_GETARG_TEXT_PP(2));
+  text* key = PG_GETARG_TEXT_PP(2);
+  char* old_key = text_to_cstring(key);
 
   PG_RETURN_BOOL(is_carried(text_to_cstring(PG_GETARG_TEXT_PP(0)), old_key, token) &&
                  strcmp(old_key, text_to_cstring(PG_GETARG_TEXT_PP(3))) == 0 &&
                  try_lock_shared(PG_GETARG_INT64(5)) && token >= last_value(PG_GETARG_OID(4), 1) &&
-                 session_has_used(PG_GETARG_INT32(6)));
+                 session_has_used(PG_GETARG_INT32(6)) && is_read_committed() &&
+                 !is_kept_above(PG_GETARG_INT32(6), key, token));
 }
 
-/* _c_keys(setting, lowest key, greatest key, floor, lock_key, guard): pawl._generate_by(). */
-PG_FUNCTION_INFO_V1(pawl_keys_1);
-Datum pawl_keys_1(PG_FUNCTION_ARGS) {
-  const char* carried = GetConfigOption(text_to_cstring(PG_GETARG_TEXT_PP(0)), true, false);
-  text* key = PG_GETARG_TEXT_PP(1);
-  char* spelled = text_to_cstring(key);
+/* Holds the fence of the one key that a statement has touched, if it is the token carried. */
+static bool holds_carried(const char* setting, text* key, Oid floor, int64 lock_key, int32 guard) {
+  const char* carried = GetConfigOption(setting, true, false);
   const char* digits;
   int64 token = 0;
 
-  if (carried == NULL || strcmp(spelled, text_to_cstring(PG_GETARG_TEXT_PP(2))) != 0 ||
-      !is_read_committed())
-    PG_RETURN_BOOL(false);
+  if (carried == NULL || !is_read_committed()) return false;
   /* The number in "34" or {"7": "34"}; that the rest is right, is_carried() says. */
   digits = *carried == '{' ? strrchr(carried, ' ') : carried;
-  if (digits == NULL || strlen(digits) > 20) PG_RETURN_BOOL(false);
+  if (digits == NULL || strlen(digits) > 20) return false;
   for (; *digits != '\0' && *digits != '}'; digits++)
     if (*digits >= '0' && *digits <= '9') token = token * 10 + (*digits - '0');
-  PG_RETURN_BOOL(token > 0 && is_carried(text_to_cstring(PG_GETARG_TEXT_PP(0)), spelled, token) &&
-                 try_lock_shared(PG_GETARG_INT64(4)) && token >= last_value(PG_GETARG_OID(3), 1) &&
-                 session_has_used(PG_GETARG_INT32(5)) && holds_key(PG_GETARG_INT32(5), key, token));
+  return token > 0 && is_carried(setting, text_to_cstring(key), token) &&
+         try_lock_shared(lock_key) && token >= last_value(floor, 1) && session_has_used(guard) &&
+         holds_key(guard, key, token);
 }
 
-/* What pawl_use_1() needs of a row of pawl.guard. */
+/* _c_keys(setting, lowest key, greatest key, floor, lock_key, guard): the query of
+ * pawl._generate_by_column(), for keys that SQL spells. */
+PG_FUNCTION_INFO_V1(pawl_keys_1);
+Datum pawl_keys_1(PG_FUNCTION_ARGS) {
+  text* key = PG_GETARG_TEXT_PP(1);
+
+  PG_RETURN_BOOL(
+      strcmp(text_to_cstring(key), text_to_cstring(PG_GETARG_TEXT_PP(2))) == 0 &&
+      holds_carried(text_to_cstring(PG_GETARG_TEXT_PP(0)), key, PG_GETARG_OID(3),
+                    PG_GETARG_INT64(4), PG_GETARG_INT32(5)));
+}
+
+/* A key of one of the types that need no SQL to be spelled as pawl._spelled() does; NULL for
+ * others, and for keys that are too long to be spelled. */
+static text* spelled_key(Datum value, Oid type) {
+  text* key;
+
+  switch (type) {
+    case INT2OID:
+      return cstring_to_text(psprintf("%d", DatumGetInt16(value)));
+    case INT4OID:
+      return cstring_to_text(psprintf("%d", DatumGetInt32(value)));
+    case INT8OID:
+      return cstring_to_text(psprintf(INT64_FORMAT, DatumGetInt64(value)));
+    case UUIDOID:
+      return cstring_to_text(DatumGetCString(DirectFunctionCall1(uuid_out, value)));
+    case TEXTOID:
+    case VARCHAROID:
+      key = DatumGetTextPP(value);
+      return pg_mbstrlen_with_len(VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key)) <= LONGEST_KEY ? key
+                                                                                            : NULL;
+    default:
+      return NULL;
+  }
+}
+
+static AttrNumber attribute_of(TupleDesc shape, const char* name) {
+  for (int i = 0; i < shape->natts; i++) {
+    Form_pg_attribute attribute = TupleDescAttr(shape, i);
+
+    if (!attribute->attisdropped && strcmp(NameStr(attribute->attname), name) == 0) return i + 1;
+  }
+  return InvalidAttrNumber;
+}
+
+/* The one key in the rows of a transition table, which must be that in `*key` if there is one. */
+static bool has_one_key(QueryEnvironment* environment, const char* name, const char* column,
+                        text** key) {
+  EphemeralNamedRelation relation = environment ? get_ENR(environment, name) : NULL;
+  Tuplestorestate* rows;
+  TupleDesc shape;
+  TupleTableSlot* slot;
+  AttrNumber at;
+  Oid type;
+  bool is_one = true;
+
+  if (relation == NULL || relation->md.enrtype != ENR_NAMED_TUPLESTORE) return false;
+  shape = ENRMetadataGetTupDesc(&relation->md);
+  at = attribute_of(shape, column);
+  if (at == InvalidAttrNumber) return false;
+  type = getBaseType(TupleDescAttr(shape, at - 1)->atttypid);
+  rows = (Tuplestorestate*)relation->reldata;
+  tuplestore_select_read_pointer(rows, tuplestore_alloc_read_pointer(rows, EXEC_FLAG_REWIND));
+  tuplestore_rescan(rows);
+  slot = MakeSingleTupleTableSlot(shape, &TTSOpsMinimalTuple);
+  while (is_one && tuplestore_gettupleslot(rows, true, false, slot)) {
+    bool is_null;
+    Datum value = slot_getattr(slot, at, &is_null);
+    text* spelled = is_null ? NULL : spelled_key(value, type);
+
+    is_one = spelled != NULL &&
+             (*key == NULL || datum_image_eq(PointerGetDatum(*key), PointerGetDatum(spelled), false,
+                                             -1));
+    if (is_one && *key == NULL)
+      *key = (text*)DatumGetPointer(datumCopy(PointerGetDatum(spelled), false, -1));
+  }
+  ExecDropSingleTupleTableSlot(slot);
+  return is_one;
+}
+
+/* _c_touched(setting, column, has old rows, has new rows, floor, lock_key, guard): the query of
+ * pawl._generate_by_column(). It returns a set, of one row, because only such a function is told
+ * of the query that calls it, and so of the trigger's tables. */
+PG_FUNCTION_INFO_V1(pawl_touched_1);
+Datum pawl_touched_1(PG_FUNCTION_ARGS) {
+  ReturnSetInfo* caller = (ReturnSetInfo*)fcinfo->resultinfo;
+  char* column = text_to_cstring(PG_GETARG_TEXT_PP(1));
+  QueryEnvironment* environment;
+  text* key = NULL;
+
+  if (caller == NULL || !IsA(caller, ReturnSetInfo) || caller->econtext->ecxt_estate == NULL)
+    PG_RETURN_BOOL(false);
+  environment = caller->econtext->ecxt_estate->es_queryEnv;
+  PG_RETURN_BOOL((!PG_GETARG_BOOL(2) || has_one_key(environment, "pawl_old", column, &key)) &&
+                 (!PG_GETARG_BOOL(3) || has_one_key(environment, "pawl_new", column, &key)) &&
+                 key != NULL &&
+                 holds_carried(text_to_cstring(PG_GETARG_TEXT_PP(0)), key, PG_GETARG_OID(4),
+                               PG_GETARG_INT64(5), PG_GETARG_INT32(6)));
+}
+
+/* What pawl_use_2() needs of a row of pawl.guard. */
 typedef struct Guard {
   int32 id;
   char* kind;
@@ -226,24 +363,36 @@ typedef struct Guard {
   int64 lock_key;
   Oid fence;
   Oid raiser;
+  char* key;      /* NULL where there is none. */
+  char* key_type; /* NULL where there is none. */
   bool accepts_equal;
   bool enforces;
 } Guard;
 
-/* A column that is never NULL. */
+static Datum nullable_column(HeapTuple tuple, TupleDesc shape, const char* name, bool* is_null) {
+  AttrNumber at = attribute_of(shape, name);
+
+  if (at == InvalidAttrNumber)
+    ereport(ERROR, errcode(ERRCODE_UNDEFINED_COLUMN),
+            errmsg("pawl: pawl.guard has no %s: install the guard again", name));
+  return heap_getattr(tuple, at, shape, is_null);
+}
+
 static Datum column(HeapTuple tuple, TupleDesc shape, const char* name) {
-  for (int i = 0; i < shape->natts; i++) {
-    Form_pg_attribute attribute = TupleDescAttr(shape, i);
+  bool is_null;
+  Datum value = nullable_column(tuple, shape, name, &is_null);
 
-    if (!attribute->attisdropped && strcmp(NameStr(attribute->attname), name) == 0) {
-      bool is_null;
-      Datum value = heap_getattr(tuple, i + 1, shape, &is_null);
+  if (is_null)
+    ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+            errmsg("pawl: a guard in pawl.guard has no %s", name));
+  return value;
+}
 
-      if (!is_null) return value;
-    }
-  }
-  ereport(ERROR, errcode(ERRCODE_UNDEFINED_COLUMN),
-          errmsg("pawl: pawl.guard has no %s: install the guard again", name));
+static char* text_column(HeapTuple tuple, TupleDesc shape, const char* name) {
+  bool is_null;
+  Datum value = nullable_column(tuple, shape, name, &is_null);
+
+  return is_null ? NULL : TextDatumGetCString(value);
 }
 
 /* As the active snapshot shows it. */
@@ -267,9 +416,12 @@ static bool find_guard(text* name, Guard* guard) {
     guard->lock_key = DatumGetInt64(column(tuple, shape, "lock_key"));
     guard->fence = DatumGetObjectId(column(tuple, shape, "fence"));
     guard->raiser = DatumGetObjectId(column(tuple, shape, "raiser"));
+    guard->key = text_column(tuple, shape, "key");
+    guard->key_type = text_column(tuple, shape, "key_type");
     guard->accepts_equal =
         strcmp(TextDatumGetCString(column(tuple, shape, "equal")), "accept") == 0;
-    guard->enforces = strcmp(TextDatumGetCString(column(tuple, shape, "mode")), "enforce") == 0 &&
+    guard->enforces = strcmp(guard->kind, "row") == 0 &&
+                      strcmp(TextDatumGetCString(column(tuple, shape, "mode")), "enforce") == 0 &&
                       DatumGetInt64(column(tuple, shape, "answered")) >=
                           last_value(DatumGetObjectId(column(tuple, shape, "emergency")), 1);
   }
@@ -279,39 +431,188 @@ static bool find_guard(text* name, Guard* guard) {
   return tuple != NULL;
 }
 
-/* Takes the passage lock and reads the policy again, because only now it stays: see pawl._decide().
- * */
-static bool is_sure_to_enforce(text* name, Guard* guard) {
-  bool found;
+/* The table of a row guard: pawl.protected. */
+static Oid table_of(int32 guard) {
+  Relation table = table_open(own_relation("protected"), AccessShareLock);
+  Relation index = relation_open(own_relation("protected_guard"), AccessShareLock);
+  SysScanDesc scan;
+  HeapTuple tuple;
+  ScanKeyData key;
+  Oid found = InvalidOid;
 
-  if (!DatumGetBool(DirectFunctionCall2(pg_try_advisory_xact_lock_shared_int4,
-                                        Int32GetDatum(PASSAGE_LOCK), Int32GetDatum(guard->id))))
-    return false;
-  PushActiveSnapshot(GetTransactionSnapshot());
-  found = find_guard(name, guard);
-  PopActiveSnapshot();
-  return found && guard->enforces;
+  ScanKeyEntryInitialize(&key, 0, 2, BTEqualStrategyNumber, InvalidOid, InvalidOid, F_INT4EQ,
+                         Int32GetDatum(guard));
+  scan = systable_beginscan_ordered(table, index, GetActiveSnapshot(), 1, &key);
+  tuple = systable_getnext_ordered(scan, ForwardScanDirection);
+  if (tuple != NULL)
+    found = DatumGetObjectId(column(tuple, RelationGetDescr(table), "tbl"));
+  if (systable_getnext_ordered(scan, ForwardScanDirection) != NULL) found = InvalidOid;
+  systable_endscan_ordered(scan);
+  relation_close(index, AccessShareLock);
+  table_close(table, NoLock);
+  return found;
 }
 
-/* The function that the guard has generated for its table, pawl.hold_<id>(): locks the row if its
- * fence is this token, and returns its key as the guard spells it. */
-static char* hold_row(const Guard* guard, text* key, int64 token) {
-  Oid types[2] = {TEXTOID, INT8OID};
-  Oid function = LookupFuncName(
-      list_make2(makeString("pawl"), makeString(psprintf("hold_%d", guard->id))), 2, types, true);
-  FmgrInfo info;
-  Datum spelled;
-  LOCAL_FCINFO(call, 2);
+/* How a key is looked up in the unique index of its column. */
+typedef struct KeyLookup {
+  Oid family;
+  RegProcedure equal;
+  Datum value;
+} KeyLookup;
 
-  if (!OidIsValid(function)) return NULL;
-  fmgr_info(function, &info);
-  InitFunctionCallInfoData(*call, &info, 2, DEFAULT_COLLATION_OID, NULL, NULL);
-  call->args[0].value = PointerGetDatum(key);
-  call->args[0].isnull = false;
-  call->args[1].value = Int64GetDatum(token);
-  call->args[1].isnull = false;
-  spelled = FunctionCallInvoke(call);
-  return call->isnull ? NULL : TextDatumGetCString(spelled);
+/* Digits as an integer is written, so that the key is spelled as pawl._spelled() does. */
+static bool parse_integer(const char* key, int64 low, int64 high, int64* value) {
+  bool is_negative = *key == '-';
+  const char* digits = key + (is_negative ? 1 : 0);
+  size_t length = strlen(digits);
+
+  if (length < 1 || length > 18 || strspn(digits, "0123456789") != length ||
+      (*digits == '0' && (length > 1 || is_negative)))
+    return false;
+  *value = strtoll(key, NULL, 10);
+  return *value >= low && *value <= high;
+}
+
+/* As uuid_out() writes it. */
+static bool is_canonical_uuid(const char* key) {
+  if (strlen(key) != 36) return false;
+  for (int i = 0; i < 36; i++) {
+    bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+    if (is_dash ? key[i] != '-' : strchr("0123456789abcdef", key[i]) == NULL) return false;
+  }
+  return true;
+}
+
+/* False for types and spellings that the slow path must read. `type` is the column's, and must
+ * still be the one that the guard was made for. */
+static bool prepare_lookup(const char* key, Oid type, const char* key_type, KeyLookup* lookup) {
+  int64 number;
+
+  if (key_type == NULL) return false;
+  lookup->family = INTEGER_BTREE_FAM_OID;
+  switch (type) {
+    case INT2OID:
+      if (strcmp(key_type, "smallint") != 0 ||
+          !parse_integer(key, PG_INT16_MIN, PG_INT16_MAX, &number))
+        return false;
+      lookup->equal = F_INT2EQ;
+      lookup->value = Int16GetDatum((int16)number);
+      return true;
+    case INT4OID:
+      if (strcmp(key_type, "integer") != 0 ||
+          !parse_integer(key, PG_INT32_MIN, PG_INT32_MAX, &number))
+        return false;
+      lookup->equal = F_INT4EQ;
+      lookup->value = Int32GetDatum((int32)number);
+      return true;
+    case INT8OID:
+      if (strcmp(key_type, "bigint") != 0 ||
+          !parse_integer(key, PG_INT64_MIN, PG_INT64_MAX, &number))
+        return false;
+      lookup->equal = F_INT8EQ;
+      lookup->value = Int64GetDatum(number);
+      return true;
+    case UUIDOID:
+      if (strcmp(key_type, "uuid") != 0 || !is_canonical_uuid(key)) return false;
+      lookup->family = get_opclass_family(GetDefaultOpClass(UUIDOID, BTREE_AM_OID));
+      lookup->equal = F_UUID_EQ;
+      lookup->value = DirectFunctionCall1(uuid_in, CStringGetDatum(key));
+      return true;
+    case TEXTOID:
+    case VARCHAROID:
+      if (strcmp(key_type, type == TEXTOID ? "text" : "character varying") != 0 ||
+          pg_mbstrlen(key) > LONGEST_KEY)
+        return false;
+      lookup->family = TEXT_BTREE_FAM_OID;
+      lookup->equal = F_TEXTEQ;
+      lookup->value = CStringGetTextDatum(key);
+      return true;
+    default:
+      return false;
+  }
+}
+
+/* The unique index of a column; NULL where there is none that all rows are in. */
+static Relation open_unique_index(Relation table, AttrNumber column, Oid family) {
+  List* indexes = RelationGetIndexList(table);
+  ListCell* cell;
+
+  foreach (cell, indexes) {
+    Relation index = index_open(lfirst_oid(cell), AccessShareLock);
+    Form_pg_index form = index->rd_index;
+
+    if (form->indisunique && form->indisvalid && form->indimmediate && !form->indcheckxmin &&
+        form->indnkeyatts == 1 && form->indkey.values[0] == column &&
+        index->rd_rel->relam == BTREE_AM_OID && index->rd_opfamily[0] == family &&
+        (!OidIsValid(index->rd_indcollation[0]) ||
+         get_collation_isdeterministic(index->rd_indcollation[0])) &&
+        RelationGetIndexPredicate(index) == NIL)
+      return index;
+    index_close(index, AccessShareLock);
+  }
+  return NULL;
+}
+
+/* Locks the row that has this key FOR NO KEY UPDATE SKIP LOCKED, if its fence is this token. */
+static bool lock_row(Relation table, AttrNumber key, AttrNumber fence, const KeyLookup* lookup,
+                     int64 token) {
+  Relation index = open_unique_index(table, key, lookup->family);
+  TupleTableSlot* slot;
+  IndexScanDesc scan;
+  ScanKeyData condition;
+  bool held = false;
+
+  if (index == NULL) return false;
+  slot = table_slot_create(table, NULL);
+  ScanKeyEntryInitialize(&condition, 0, 1, BTEqualStrategyNumber, InvalidOid,
+                         index->rd_indcollation[0], lookup->equal, lookup->value);
+  scan = index_beginscan(table, index, GetActiveSnapshot(), 1, 0);
+  index_rescan(scan, &condition, 1, NULL, 0);
+  if (index_getnext_slot(scan, ForwardScanDirection, slot)) {
+    bool is_null;
+    Datum value = slot_getattr(slot, fence, &is_null);
+    ItemPointerData at = slot->tts_tid;
+
+    held = !is_null && DatumGetInt64(value) == token &&
+           lock_without_waiting(table, &at, LockTupleNoKeyExclusive);
+  }
+  index_endscan(scan);
+  ExecDropSingleTupleTableSlot(slot);
+  index_close(index, NoLock);
+  return held;
+}
+
+/* pawl.use_<id>() of pawl._generate_use(): a plain table without children, whose key is spelled as
+ * the guard spells it. */
+static bool holds_row(const Guard* guard, const char* key, int64 token) {
+  Oid oid = table_of(guard->id);
+  Relation table = OidIsValid(oid) ? try_table_open(oid, RowShareLock) : NULL;
+  KeyLookup lookup;
+  bool held = false;
+
+  if (table == NULL) return false;
+  if (table->rd_rel->relkind == RELKIND_RELATION && !table->rd_rel->relhassubclass &&
+      !RELATION_IS_OTHER_TEMP(table) && guard->key != NULL) {
+    TupleDesc shape = RelationGetDescr(table);
+    AttrNumber key_at = attribute_of(shape, guard->key);
+    AttrNumber fence_at = attribute_of(shape, "pawl_token");
+
+    held = key_at != InvalidAttrNumber && fence_at != InvalidAttrNumber &&
+           TupleDescAttr(shape, fence_at - 1)->atttypid == INT8OID &&
+           prepare_lookup(key, TupleDescAttr(shape, key_at - 1)->atttypid, guard->key_type,
+                          &lookup) &&
+           lock_row(table, key_at, fence_at, &lookup, token) &&
+           !is_kept_above(guard->id, cstring_to_text(key), token);
+  }
+  table_close(table, NoLock);
+  return held;
+}
+
+/* Takes the passage lock: see pawl._decide(). */
+static bool try_to_enter(int32 guard) {
+  return DatumGetBool(DirectFunctionCall2(pg_try_advisory_xact_lock_shared_int4,
+                                          Int32GetDatum(PASSAGE_LOCK), Int32GetDatum(guard)));
 }
 
 static void carry(const char* setting, const char* value) {
@@ -320,15 +621,15 @@ static void carry(const char* setting, const char* value) {
 }
 
 /* _c_use(resource, token): the fast paths of pawl._use(). */
-PG_FUNCTION_INFO_V1(pawl_use_1);
-Datum pawl_use_1(PG_FUNCTION_ARGS) {
+PG_FUNCTION_INFO_V1(pawl_use_2);
+Datum pawl_use_2(PG_FUNCTION_ARGS) {
   char* resource = text_to_cstring(PG_GETARG_TEXT_PP(0));
   int64 token = PG_GETARG_INT64(1);
   char* colon = strchr(resource, ':');
-  char* spelled;
+  char* key = colon ? colon + 1 : NULL;
   text* name = cstring_to_text_with_len(resource, colon ? colon - resource : (int)strlen(resource));
-  text* key;
   Guard guard;
+  bool held;
 
   /* A statement that begins its transaction may be use() on its own: pawl._is_alone() looks. */
   if (token < 1 || RecoveryInProgress() ||
@@ -338,26 +639,22 @@ Datum pawl_use_1(PG_FUNCTION_ARGS) {
     PG_RETURN_BOOL(false);
 
   if (strcmp(guard.kind, "static") == 0) {
-    if (colon != NULL || !holds_static(token, guard.fence, guard.lock_key, guard.raiser))
+    if (key != NULL || !holds_static(token, guard.fence, guard.lock_key, guard.raiser))
       PG_RETURN_BOOL(false);
     carry(guard.setting, psprintf(INT64_FORMAT, token));
     PG_RETURN_BOOL(true);
   }
 
-  if (colon == NULL || !setting_is_empty(guard.setting)) PG_RETURN_BOOL(false);
-  key = cstring_to_text(colon + 1);
-  if (strcmp(guard.kind, "row") == 0) {
-    if (!is_sure_to_enforce(name, &guard) || !try_lock_shared(guard.lock_key) ||
-        token < last_value(guard.fence, 1))
-      PG_RETURN_BOOL(false);
-    spelled = hold_row(&guard, key, token);
-    if (spelled == NULL) PG_RETURN_BOOL(false);
-  } else {
-    if (!is_read_committed() || !try_lock_shared(guard.lock_key) ||
-        token < last_value(guard.fence, 1) || !holds_key(guard.id, key, token))
-      PG_RETURN_BOOL(false);
-    spelled = colon + 1;
-  }
-  carry(guard.setting, carried_for(spelled, token));
-  PG_RETURN_BOOL(true);
+  if (key == NULL || !setting_is_empty(guard.setting) || !is_read_committed() || XactReadOnly)
+    PG_RETURN_BOOL(false);
+  if (strcmp(guard.kind, "row") == 0)
+    /* Where nothing is refused, no row is locked. The policy is read before the passage lock is
+     * taken; it could become less strict at any moment after that as well. */
+    held = guard.enforces && try_to_enter(guard.id) && try_lock_shared(guard.lock_key) &&
+           token >= last_value(guard.fence, 1) && holds_row(&guard, key, token);
+  else
+    held = try_lock_shared(guard.lock_key) && token >= last_value(guard.fence, 1) &&
+           holds_key(guard.id, cstring_to_text(key), token);
+  if (held) carry(guard.setting, carried_for(key, token));
+  PG_RETURN_BOOL(held);
 }

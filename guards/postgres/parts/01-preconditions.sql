@@ -36,7 +36,7 @@ DO $$
 DECLARE
   f regprocedure;
 BEGIN
-  FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^_' LOOP
+  FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ '^(_|hold_[0-9])' LOOP
     BEGIN
       EXECUTE format('DROP FUNCTION %s', f);
     EXCEPTION WHEN dependent_objects_still_exist THEN NULL;
@@ -58,12 +58,13 @@ BEGIN
   IF wanted = 'off' THEN RETURN; END IF;
   BEGIN
     FOR c IN SELECT * FROM (VALUES
-        ('_c_use',       'pawl_use_1',       'resource text, token bigint'),
-        ('_c_statement', 'pawl_statement_1', 'setting text, fence regclass, lock_key bigint, raiser regclass, guard_id int'),
-        ('_c_row',       'pawl_row_1',       'setting text, token bigint, old_key text, new_key text, floor regclass, lock_key bigint, guard_id int'),
-        ('_c_keys',      'pawl_keys_1',      'setting text, low text, high text, floor regclass, lock_key bigint, guard_id int')
-      ) AS v(name, symbol, arguments) LOOP
-      EXECUTE format('CREATE FUNCTION pawl.%I(%s) RETURNS boolean LANGUAGE c STRICT AS ''pawl_guard'', %L', c.name, c.arguments, c.symbol);
+        ('_c_use',       'pawl_use_2',       'resource text, token bigint', 'boolean'),
+        ('_c_statement', 'pawl_statement_1', 'setting text, fence regclass, lock_key bigint, raiser regclass, guard_id int', 'boolean'),
+        ('_c_row',       'pawl_row_2',       'setting text, token bigint, old_key text, new_key text, floor regclass, lock_key bigint, guard_id int', 'boolean'),
+        ('_c_keys',      'pawl_keys_1',      'setting text, low text, high text, floor regclass, lock_key bigint, guard_id int', 'boolean'),
+        ('_c_touched',   'pawl_touched_1',   'setting text, key_column text, has_old boolean, has_new boolean, floor regclass, lock_key bigint, guard_id int', 'SETOF boolean')
+      ) AS v(name, symbol, arguments, result) LOOP
+      EXECUTE format('CREATE FUNCTION pawl.%I(%s) RETURNS %s LANGUAGE c STRICT AS ''pawl_guard'', %L', c.name, c.arguments, c.result, c.symbol);
     END LOOP;
   EXCEPTION WHEN OTHERS THEN  -- Not there, of another version, or no superuser.
     IF wanted = 'required' THEN RAISE; END IF;

@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS pawl.protected (
   tbl   regclass PRIMARY KEY,
   guard int NOT NULL REFERENCES pawl.guard
 );
+CREATE INDEX IF NOT EXISTS protected_guard ON pawl.protected (guard);
 
 -- Columns that older versions of the guard do not have.
 ALTER TABLE pawl.guard

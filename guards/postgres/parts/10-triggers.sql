@@ -59,10 +59,11 @@ DECLARE
 BEGIN
   IF pawl._has_library() THEN
     fast := format('pawl._c_row(%L, OLD.pawl_token, %s, %s, %L, %s, %s)', g.setting, old, new, concat('pawl.fence_', g.id), g.lock_key, g.id);
-  END IF;
-  fast := fast || format($f$
+  ELSE
+    fast := fast || format($f$
        AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
        AND NOT %s$f$, pawl._kept_above(g, old, 'OLD.pawl_token'));
+  END IF;
   EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER %5$s AS $b$
 BEGIN
   IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
@@ -88,9 +89,8 @@ END $b$ $f$, g.id, fast, old, new, pawl._pins(g.key_type, false));
   PERFORM pawl._generate_touch(g);
 END $$;
 
--- use() of a row whose fence is exactly this token: the row is locked, as a write would lock it, and that holds the fence. Both
--- answer NULL for the slow path, also where nothing is refused: that must not wait for a row. pawl.hold_<id>() only locks the
--- row and returns its key; the C library, which calls it, has looked at everything else.
+-- use() of a row whose fence is exactly this token: the row is locked, as a write would lock it, and that holds the fence. NULL
+-- is for the slow path, also where nothing is refused: that must not wait for a row.
 CREATE OR REPLACE FUNCTION pawl._generate_use(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -109,13 +109,9 @@ DECLARE
   enforces text := format($f$ AND g.id OPERATOR(pg_catalog.=) %1$s AND g.mode OPERATOR(pg_catalog.=) 'enforce'
      AND g.answered OPERATOR(pg_catalog.>=) coalesce(pg_catalog.pg_sequence_last_value(%2$L::pg_catalog.regclass), 1)$f$, g.id, concat('pawl.emergency_', g.id));
   kept_above text := pawl._kept_above(g, 'spelled', '$2');
-  hold text := 'RETURN NULL;';
   use text := 'RETURN NULL;';
 BEGIN
   IF tbl IS NOT NULL AND compared IS NOT NULL THEN
-    hold := format($f$IF pg_catalog.length(key) OPERATOR(pg_catalog.<=) 512 AND %s THEN %s END IF;
-  IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'read committed' OR %s THEN RETURN NULL; END IF;
-  RETURN spelled;$f$, is_table, row_of_key || is_at_token || ' FOR NO KEY UPDATE OF t;', kept_above);
     use := format($f$
   IF pg_catalog.length(key) OPERATOR(pg_catalog.>) 512 OR NOT %8$s OR pg_catalog.current_setting(%2$L, true) OPERATOR(pg_catalog.<>) ''
      OR NOT (coalesce(pg_catalog.current_setting(%5$L, true), '') OPERATOR(pg_catalog.=) '1' OR pawl._remember(%1$s))
@@ -128,20 +124,14 @@ BEGIN
   RETURN 'admitted';$f$, g.id, g.setting, g.lock_key, concat('pawl.fence_', g.id), concat('pawl.used._', g.id),
     row_of_key || ', pawl.guard g' || is_at_token || enforces || ' FOR NO KEY UPDATE OF t;', kept_above, is_table);
   END IF;
-  PERFORM pawl._generate_key_function(concat('use_', g.id), use), pawl._generate_key_function(concat('hold_', g.id), hold);
-  EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.use_%s(text, bigint) TO %s', g.id, pawl._writers());
-END $$;
-
-CREATE OR REPLACE FUNCTION pawl._generate_key_function(name text, body text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.%1$I(key text, token bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $b$
+  EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.use_%1$s(key text, token bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $b$
 DECLARE
   spelled text;
 BEGIN
   %2$s
-END $b$ $f$, name, body);
-  EXECUTE format('REVOKE ALL ON FUNCTION pawl.%I(text, bigint) FROM PUBLIC', name);
+END $b$ $f$, g.id, use);
+  EXECUTE format('REVOKE ALL ON FUNCTION pawl.use_%s(text, bigint) FROM PUBLIC', g.id);
+  EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.use_%s(text, bigint) TO %s', g.id, pawl._writers());
 END $$;
 
 -- The role that may call use(), advance() and so on, as GRANT wants it. Whether they raise a fence, _may_raise() says.
@@ -231,13 +221,21 @@ BEGIN
 END $$;
 
 -- An expression of the table's owner: its trigger function belongs to that role, computes the keys, and hands them to
--- pawl.judge_<id>(), which only that role may call. It runs with a pinned search_path, so functions of its own must be qualified; settings that
+-- pawl.judge_<id>(), which only that role may call. One key goes to the C library first, which changes nothing, as _hold_key(). It runs with a pinned search_path, so functions of its own must be qualified; settings that
 -- change how values are spelled are pinned, too.
 CREATE OR REPLACE FUNCTION pawl._generate_by_expression(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tbl regclass := (SELECT p.tbl FROM pawl.protected p WHERE p.guard = g.id);
+  owner regrole := (SELECT c.relowner FROM pg_class c WHERE c.oid = tbl);
+  fast text := '';
 BEGIN
+  IF pawl._has_library() THEN
+    fast := format($f$
+  IF TG_OP <> 'TRUNCATE' AND pg_catalog.cardinality(keys) = 1 AND pawl._c_keys(%L, keys[1], keys[1], %L, %s, %s) THEN RETURN NULL; END IF;$f$,
+                   g.setting, concat('pawl.fence_', g.id), g.lock_key, g.id);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION pawl._c_keys TO %s', owner);
+  END IF;
   EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.judge_%1$s(what text, keys text[]) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $b$
 BEGIN
@@ -247,7 +245,7 @@ BEGIN
   RETURN true;
 END $b$ $f$, g.id, g.setting, g.lock_key, concat('pawl.fence_', g.id));
   EXECUTE format('REVOKE ALL ON FUNCTION pawl.judge_%s(text, text[]) FROM PUBLIC', g.id);
-  EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.judge_%s(text, text[]) TO %s', g.id, (SELECT c.relowner::regrole FROM pg_class c WHERE c.oid = tbl));
+  EXECUTE format('GRANT EXECUTE ON FUNCTION pawl.judge_%s(text, text[]) TO %s', g.id, owner);
   EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp %2$s AS $b$
 #variable_conflict use_column
 DECLARE
@@ -266,12 +264,22 @@ BEGIN
   EXCEPTION WHEN OTHERS THEN
     IF pawl.judge_%1$s('no key', ARRAY[SQLERRM]) THEN RAISE; END IF;
     RETURN NULL;
-  END;
+  END;%7$s
   PERFORM pawl.judge_%1$s(TG_OP, keys);
   RETURN NULL;
-END $b$ $f$, g.id, pawl._pins(g.key_type, true), pawl._touched_sql(g, 'INSERT'), pawl._touched_sql(g, 'DELETE'), pawl._touched_sql(g, 'UPDATE'), pawl._key_sql(g));
+END $b$ $f$, g.id, pawl._pins(g.key_type, true), pawl._touched_sql(g, 'INSERT'), pawl._touched_sql(g, 'DELETE'), pawl._touched_sql(g, 'UPDATE'), pawl._key_sql(g), fast);
   PERFORM pawl._give_to_owner(format('pawl.guard_%s()', g.id), tbl);
 END $$;
+
+-- The same question to the C library. It reads the rows itself where it can spell the keys; others are spelled by SQL.
+CREATE OR REPLACE FUNCTION pawl._touched_in_c(g pawl.guard, op text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN g.key_type IN ('smallint', 'integer', 'bigint', 'uuid', 'text', 'character varying')
+    THEN format(' SELECT pawl._c_touched(%L, %L, %L, %L, %L, %s, %s) INTO held;', g.setting, (parse_ident(g.key))[1], op <> 'INSERT', op <> 'DELETE',
+                concat('pawl.fence_', g.id), g.lock_key, g.id)
+    ELSE format(' SELECT pawl._c_keys(%L, pg_catalog.min(k), pg_catalog.max(k), %L, %s, %s) INTO held FROM (%s) AS touched(k);',
+                g.setting, concat('pawl.fence_', g.id), g.lock_key, g.id, pawl._touched_sql(g, op)) END
+$$;
 
 -- A column: settings that change how values are spelled are pinned where its type needs them. The fast path is for a
 -- statement that has touched one key, whose fence is the token carried: one query finds the key and holds its fence, as
@@ -292,12 +300,11 @@ DECLARE
        AND (pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) f.token::pg_catalog.text
             OR pg_catalog.current_setting(%3$L, true) OPERATOR(pg_catalog.=) pg_catalog.concat('{', pg_catalog.to_json(f.key)::pg_catalog.text, ': "', f.token, '"}'))
        FOR SHARE OF f SKIP LOCKED;$f$, g.id, concat('pawl.fence_', g.id), g.setting);
+  by_op text[] := ARRAY[format(one_key, pawl._touched_sql(g, 'UPDATE')), format(one_key, pawl._touched_sql(g, 'INSERT')), format(one_key, pawl._touched_sql(g, 'DELETE'))];
 BEGIN
   IF pawl._has_library() THEN
     before := format('(pg_catalog.current_setting(%L, true) OPERATOR(pg_catalog.<>) '''') IS TRUE', g.setting);
-    one_key := format($f$
-    SELECT pawl._c_keys(%1$L, pg_catalog.min(k), pg_catalog.max(k), %2$L, %3$s, %4$s) INTO held FROM (%%s) AS touched(k);$f$,
-                      g.setting, concat('pawl.fence_', g.id), g.lock_key, g.id);
+    by_op := ARRAY(SELECT pawl._touched_in_c(g, op) FROM unnest('{UPDATE,INSERT,DELETE}'::text[]) WITH ORDINALITY AS u(op, at) ORDER BY at);
   END IF;
   EXECUTE format($f$CREATE OR REPLACE FUNCTION pawl.guard_%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER %2$s AS $b$
 #variable_conflict use_column
@@ -322,8 +329,7 @@ BEGIN
   PERFORM pawl._on_keys(%1$s, %3$L, %4$s, %12$L, keys);
   RETURN NULL;
 END $b$ $f$, g.id, CASE WHEN pins <> '' THEN 'SET search_path = pg_catalog, pg_temp ' || pins ELSE '' END, g.setting, g.lock_key, before,
-    format(one_key, pawl._touched_sql(g, 'UPDATE')), format(one_key, pawl._touched_sql(g, 'INSERT')), format(one_key, pawl._touched_sql(g, 'DELETE')),
-    pawl._touched_sql(g, 'INSERT'), pawl._touched_sql(g, 'DELETE'), pawl._touched_sql(g, 'UPDATE'), concat('pawl.fence_', g.id));
+    by_op[1], by_op[2], by_op[3], pawl._touched_sql(g, 'INSERT'), pawl._touched_sql(g, 'DELETE'), pawl._touched_sql(g, 'UPDATE'), concat('pawl.fence_', g.id));
 END $$;
 
 CREATE OR REPLACE FUNCTION pawl._generate(g pawl.guard) RETURNS void

@@ -242,7 +242,6 @@ BEGIN
   DELETE FROM pawl.guard WHERE id = g.id;
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.guard_%s()', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.use_%s(text, bigint)', g.id);
-  EXECUTE format('DROP FUNCTION IF EXISTS pawl.hold_%s(text, bigint)', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.touch_%s(regclass, text, bigint)', g.id);
   EXECUTE format('DROP FUNCTION IF EXISTS pawl.judge_%s(text, text[])', g.id);
   -- In the order in which problems() and the status read them: otherwise one of the two is ended by a deadlock.
