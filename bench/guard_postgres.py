@@ -2,11 +2,13 @@
 """What the PostgreSQL guard costs: the same transaction, plain and guarded, side by side in one
 run. See README.md.
 
-    PYTHONPATH=tests bench/guard_postgres.py                    all shapes: about ten minutes
+    PYTHONPATH=tests bench/guard_postgres.py                    what has a target: about four minutes
+    PYTHONPATH=tests bench/guard_postgres.py --all              all shapes
     PYTHONPATH=tests bench/guard_postgres.py --quick            a smoke test
     PYTHONPATH=tests bench/guard_postgres.py --only hot16,five16
-    PAWL_POSTGRES_LIBRARY=build/lib/postgres15/pawl_guard.so …  beside the C library of the guard
+    PAWL_POSTGRES_LIBRARY= …                                    without the C library of the guard
 
+Where the C library was built, what goes through the guard runs with it and without it.
 A shape is a number of clients and a kind of transaction. In a round every variant of a shape runs
 for a short slice, one after the other, the next round in the opposite order; a ratio is taken
 inside a round, and the median over the rounds is printed. So a machine that is busy with other
@@ -29,11 +31,14 @@ import subprocess
 import sys
 import time
 
-import report
-from pawltest.postgres import BIN, LIBRARY, Cluster, install_script, rows
-from pawltest.process import children
-
 HERE = pathlib.Path(__file__).resolve().parent
+BUILT_LIBRARY = HERE.parent / "build/lib/postgres15/pawl_guard.so"
+if BUILT_LIBRARY.exists():
+    os.environ.setdefault("PAWL_POSTGRES_LIBRARY", str(BUILT_LIBRARY))
+
+import report  # noqa: E402
+from pawltest.postgres import BIN, LIBRARY, Cluster, install_script, rows  # noqa: E402
+from pawltest.process import children  # noqa: E402
 
 ROWS = 2000  # In each table; written at random, so that no two clients wait for a row.
 TABLES = 16  # For distinct resources: one table, and one guard, each.
@@ -75,6 +80,8 @@ AUTOCOMMIT = [
     Variant("column", None, "by_hand", COLUMN, "bare"),
     Variant("protected", None, "guarded", UPDATE, "bare"),
 ]
+# Tables with a fence per key, and how they are protected; the key of a row is its id.
+KEYS = {"rowed": "key => 'id'", "byed": "by => 'id'", "computed": "by => 'id % 1000000'"}
 # A fence per key: each transaction writes a row of its own, and names it to use().
 SET = "SELECT set_config('{setting}', '7', true);"
 KEYED = [
@@ -83,6 +90,10 @@ KEYED = [
     Variant("row, use", "SELECT pawl.use('rowed{number}:' || :id, 7);", "rowed", UPDATE, "plain"),
     Variant("by, set", SET, "byed", UPDATE, "plain"),
     Variant("by, use", "SELECT pawl.use('byed{number}:' || :id, 7);", "byed", UPDATE, "plain"),
+    Variant("computed, set", SET, "computed", UPDATE, "plain"),
+    Variant(
+        "computed, use", "SELECT pawl.use('computed{number}:' || :id, 7);", "computed", UPDATE, "plain"
+    ),
     Variant("use", "SELECT pawl.use('guarded{number}', 7);", "guarded", UPDATE, "plain"),
 ]
 
@@ -112,11 +123,15 @@ TARGETS = [
     ("keyed8", "row, use", "time", 1 / 0.75),
     ("keyed8", "by, set", "time", 1 / 0.75),
     ("keyed8", "by, use", "time", 1 / 0.75),
+    ("keyed8", "computed, set", "time", 1 / 0.75),
+    ("keyed8", "computed, use", "time", 1 / 0.75),
     ("hot8", "use, C", "time", 1 / 0.85),
     ("keyed8", "row, set, C", "time", 1 / 0.75),
     ("keyed8", "row, use, C", "time", 1 / 0.75),
     ("keyed8", "by, set, C", "time", 1 / 0.75),
     ("keyed8", "by, use, C", "time", 1 / 0.75),
+    ("keyed8", "computed, set, C", "time", 1 / 0.75),
+    ("keyed8", "computed, use, C", "time", 1 / 0.75),
 ]
 
 
@@ -167,17 +182,18 @@ class Bench:
                 SELECT pawl.create_guard('named{number}');
                 SELECT pawl.set_mode('named{number}', 'enforce');
                 SELECT pawl.advance('guarded{number}', 7);
-                SELECT pawl.advance('named{number}', 7);
-                CREATE TABLE rowed{number} (LIKE plain{number} INCLUDING ALL) WITH (fillfactor = 40);
-                CREATE TABLE byed{number} (LIKE plain{number} INCLUDING ALL) WITH (fillfactor = 40);
-                INSERT INTO rowed{number} SELECT g FROM generate_series(1, {ROWS}) g;
-                INSERT INTO byed{number} SELECT g FROM generate_series(1, {ROWS}) g;
-                SELECT pawl.protect('rowed{number}', key => 'id', mode => 'enforce');
-                SELECT pawl.protect('byed{number}', by => 'id', mode => 'enforce');
+                SELECT pawl.advance('named{number}', 7);""",
+                database,
+            )
+        for name, how in KEYS.items():
+            self.cluster.psql(
+                f"""
+                CREATE TABLE {name}0 (LIKE plain0 INCLUDING ALL) WITH (fillfactor = 40);
+                INSERT INTO {name}0 SELECT g FROM generate_series(1, {ROWS}) g;
+                SELECT pawl.protect('{name}0', {how}, mode => 'enforce');
                 BEGIN;
-                SELECT set_config('pawl.token.rowed{number}', '7', true), set_config('pawl.token.byed{number}', '7', true);
-                UPDATE rowed{number} SET n = 0;
-                UPDATE byed{number} SET n = 0;
+                SELECT set_config('pawl.token.{name}0', '7', true);
+                UPDATE {name}0 SET n = 0;
                 COMMIT;""",
                 database,
             )
@@ -420,15 +436,19 @@ def parse():
     parser.add_argument(
         "--only", help="shapes, comma-separated: " + ", ".join(shape.name for shape in SHAPES)
     )
+    parser.add_argument("--all", action="store_true", help="all shapes, not only those with a target")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int, help="of each slice")
     parser.add_argument(
         "--quick", action="store_true", help="two rounds of one second: a smoke test"
     )
     options = parser.parse_args()
-    options.rounds = options.rounds or (2 if options.quick else 4)
-    options.seconds = options.seconds or (1 if options.quick else 2)
-    wanted = options.only.split(",") if options.only else [shape.name for shape in SHAPES]
+    options.rounds = options.rounds or (2 if options.quick else 3)
+    options.seconds = options.seconds or 1
+    judged = {shape for shape, *_ in TARGETS}
+    wanted = [shape.name for shape in SHAPES if options.all or shape.name in judged]
+    if options.only:
+        wanted = options.only.split(",")
     unknown = set(wanted) - {shape.name for shape in SHAPES}
     if unknown:
         parser.error(f"unknown shape: {', '.join(sorted(unknown))}")

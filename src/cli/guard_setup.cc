@@ -38,7 +38,9 @@ int install(Console& console, const Install& options) {
   if (!before) return console.fail(before.error());
   const auto after = (*opened)->install(options.change.rehearse());
   if (!after) return console.fail(after.error());
-  const std::string from = *before ? fmt::format(" (replaces {})", (*before)->version) : "";
+  const std::string how =
+      after->fast_path.empty() ? "" : fmt::format(", fast path in {}", after->fast_path);
+  const std::string from = how + (*before ? fmt::format(" (replaces {})", (*before)->version) : "");
   return report_change(console, options.change,
                        fmt::format("installed: guard {}{}", after->version, from),
                        fmt::format("would install guard {}{}", after->version, from));

@@ -63,10 +63,15 @@ int check(Console& console, const GuardViewArguments& options) {
     return console.fail(status.error());
   }
   for (guard::Status& guard : guards) guard::weaken_by_problems(guard, problems);
+  const auto installed = (*opened)->installed();
+  if (!installed) return console.fail(installed.error());
+  const std::string fast_path = *installed ? (*installed)->fast_path : "";
   std::string out;
   if (console.json()) {
     Json json;
-    json.object().key("healthy").boolean(problems->empty()).key("problems").array();
+    json.object().key("healthy").boolean(problems->empty());
+    if (!fast_path.empty()) json.key("fast_path").string(fast_path);
+    json.key("problems").array();
     for (const guard::Problem& problem : *problems) write(json, problem);
     json.end().key("guards").array();
     for (const guard::Status& guard : guards) {
@@ -87,6 +92,7 @@ int check(Console& console, const GuardViewArguments& options) {
                 ? "nothing is under guard here; see pawl guard protect\n"
                 : console.paint(Paint::kGood, "healthy") + ": every table under guard is checked\n";
     for (const guard::Status& guard : guards) out += to_notes(options, guard);
+    if (!fast_path.empty()) out += fmt::format("fast path: {}\n", fast_path);
   }
   if (!console.data(out)) return kExitOutput;
   return problems->empty() ? kExitOk : kExitNothingDone;

@@ -20,6 +20,8 @@ namespace pawl::guard {
 struct Installation {
   std::string version;
   int contract = 0;
+  // What admits ordinary writes: PL/pgSQL, or C. Empty where there is no choice.
+  std::string fast_path = {};
 };
 
 // A thing that weakens a guard, and what mends it.

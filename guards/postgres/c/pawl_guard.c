@@ -29,6 +29,7 @@
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -261,10 +262,9 @@ PG_FUNCTION_INFO_V1(pawl_keys_1);
 Datum pawl_keys_1(PG_FUNCTION_ARGS) {
   text* key = PG_GETARG_TEXT_PP(1);
 
-  PG_RETURN_BOOL(
-      strcmp(text_to_cstring(key), text_to_cstring(PG_GETARG_TEXT_PP(2))) == 0 &&
-      holds_carried(text_to_cstring(PG_GETARG_TEXT_PP(0)), key, PG_GETARG_OID(3),
-                    PG_GETARG_INT64(4), PG_GETARG_INT32(5)));
+  PG_RETURN_BOOL(strcmp(text_to_cstring(key), text_to_cstring(PG_GETARG_TEXT_PP(2))) == 0 &&
+                 holds_carried(text_to_cstring(PG_GETARG_TEXT_PP(0)), key, PG_GETARG_OID(3),
+                               PG_GETARG_INT64(4), PG_GETARG_INT32(5)));
 }
 
 /* A key of one of the types that need no SQL to be spelled as pawl._spelled() does; NULL for
@@ -285,7 +285,7 @@ static text* spelled_key(Datum value, Oid type) {
     case VARCHAROID:
       key = DatumGetTextPP(value);
       return pg_mbstrlen_with_len(VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key)) <= LONGEST_KEY ? key
-                                                                                            : NULL;
+                                                                                           : NULL;
     default:
       return NULL;
   }
@@ -300,22 +300,30 @@ static AttrNumber attribute_of(TupleDesc shape, const char* name) {
   return InvalidAttrNumber;
 }
 
-/* The one key in the rows of a transition table, which must be that in `*key` if there is one. */
+/* The one key in the rows of a statement: what a column had, or has, in each of them. */
+typedef struct OneKey {
+  Form_pg_attribute column; /* NULL before the first row. */
+  Datum value;
+} OneKey;
+
+static bool is_same(const OneKey* key, Datum value) {
+  return datum_image_eq(key->value, value, key->column->attbyval, key->column->attlen);
+}
+
+/* Whether all rows of a transition table have one key, and that of `key` where it has one. */
 static bool has_one_key(QueryEnvironment* environment, const char* name, const char* column,
-                        text** key) {
+                        OneKey* key) {
   EphemeralNamedRelation relation = environment ? get_ENR(environment, name) : NULL;
   Tuplestorestate* rows;
   TupleDesc shape;
   TupleTableSlot* slot;
   AttrNumber at;
-  Oid type;
   bool is_one = true;
 
   if (relation == NULL || relation->md.enrtype != ENR_NAMED_TUPLESTORE) return false;
   shape = ENRMetadataGetTupDesc(&relation->md);
   at = attribute_of(shape, column);
   if (at == InvalidAttrNumber) return false;
-  type = getBaseType(TupleDescAttr(shape, at - 1)->atttypid);
   rows = (Tuplestorestate*)relation->reldata;
   tuplestore_select_read_pointer(rows, tuplestore_alloc_read_pointer(rows, EXEC_FLAG_REWIND));
   tuplestore_rescan(rows);
@@ -323,13 +331,13 @@ static bool has_one_key(QueryEnvironment* environment, const char* name, const c
   while (is_one && tuplestore_gettupleslot(rows, true, false, slot)) {
     bool is_null;
     Datum value = slot_getattr(slot, at, &is_null);
-    text* spelled = is_null ? NULL : spelled_key(value, type);
 
-    is_one = spelled != NULL &&
-             (*key == NULL || datum_image_eq(PointerGetDatum(*key), PointerGetDatum(spelled), false,
-                                             -1));
-    if (is_one && *key == NULL)
-      *key = (text*)DatumGetPointer(datumCopy(PointerGetDatum(spelled), false, -1));
+    CHECK_FOR_INTERRUPTS();
+    is_one = !is_null && (key->column == NULL || is_same(key, value));
+    if (is_one && key->column == NULL) {
+      key->column = TupleDescAttr(shape, at - 1);
+      key->value = datumCopy(value, key->column->attbyval, key->column->attlen);
+    }
   }
   ExecDropSingleTupleTableSlot(slot);
   return is_one;
@@ -343,15 +351,19 @@ Datum pawl_touched_1(PG_FUNCTION_ARGS) {
   ReturnSetInfo* caller = (ReturnSetInfo*)fcinfo->resultinfo;
   char* column = text_to_cstring(PG_GETARG_TEXT_PP(1));
   QueryEnvironment* environment;
-  text* key = NULL;
+  OneKey key = {NULL, 0};
+  text* spelled;
 
   if (caller == NULL || !IsA(caller, ReturnSetInfo) || caller->econtext->ecxt_estate == NULL)
     PG_RETURN_BOOL(false);
   environment = caller->econtext->ecxt_estate->es_queryEnv;
-  PG_RETURN_BOOL((!PG_GETARG_BOOL(2) || has_one_key(environment, "pawl_old", column, &key)) &&
-                 (!PG_GETARG_BOOL(3) || has_one_key(environment, "pawl_new", column, &key)) &&
-                 key != NULL &&
-                 holds_carried(text_to_cstring(PG_GETARG_TEXT_PP(0)), key, PG_GETARG_OID(4),
+  if ((PG_GETARG_BOOL(2) && !has_one_key(environment, "pawl_old", column, &key)) ||
+      (PG_GETARG_BOOL(3) && !has_one_key(environment, "pawl_new", column, &key)) ||
+      key.column == NULL)
+    PG_RETURN_BOOL(false);
+  spelled = spelled_key(key.value, getBaseType(key.column->atttypid));
+  PG_RETURN_BOOL(spelled != NULL &&
+                 holds_carried(text_to_cstring(PG_GETARG_TEXT_PP(0)), spelled, PG_GETARG_OID(4),
                                PG_GETARG_INT64(5), PG_GETARG_INT32(6)));
 }
 
@@ -369,30 +381,52 @@ typedef struct Guard {
   bool enforces;
 } Guard;
 
-static Datum nullable_column(HeapTuple tuple, TupleDesc shape, const char* name, bool* is_null) {
-  AttrNumber at = attribute_of(shape, name);
+/* The columns of a row. They are best asked for in the order of the table: the search goes on
+ * where the last one ended. */
+typedef struct Columns {
+  TupleDesc shape;
+  Datum* values;
+  bool* are_null;
+  int at;
+} Columns;
 
-  if (at == InvalidAttrNumber)
-    ereport(ERROR, errcode(ERRCODE_UNDEFINED_COLUMN),
-            errmsg("pawl: pawl.guard has no %s: install the guard again", name));
-  return heap_getattr(tuple, at, shape, is_null);
+static Columns columns_of(HeapTuple tuple, TupleDesc shape) {
+  Columns columns = {shape, palloc(shape->natts * sizeof(Datum)),
+                     palloc(shape->natts * sizeof(bool)), 0};
+
+  heap_deform_tuple(tuple, shape, columns.values, columns.are_null);
+  return columns;
 }
 
-static Datum column(HeapTuple tuple, TupleDesc shape, const char* name) {
-  bool is_null;
-  Datum value = nullable_column(tuple, shape, name, &is_null);
+static int find_column(Columns* columns, const char* name) {
+  for (int tried = 0; tried < columns->shape->natts; tried++) {
+    int at = columns->at;
+    Form_pg_attribute attribute = TupleDescAttr(columns->shape, at);
 
-  if (is_null)
+    columns->at = (at + 1) % columns->shape->natts;
+    if (!attribute->attisdropped && strcmp(NameStr(attribute->attname), name) == 0) return at;
+  }
+  ereport(ERROR, errcode(ERRCODE_UNDEFINED_COLUMN),
+          errmsg("pawl: a table of the schema pawl has no %s: install the guard again", name));
+}
+
+static Datum column(Columns* columns, const char* name) {
+  int at = find_column(columns, name);
+
+  if (columns->are_null[at])
     ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-            errmsg("pawl: a guard in pawl.guard has no %s", name));
-  return value;
+            errmsg("pawl: a row of the schema pawl has no %s", name));
+  return columns->values[at];
 }
 
-static char* text_column(HeapTuple tuple, TupleDesc shape, const char* name) {
-  bool is_null;
-  Datum value = nullable_column(tuple, shape, name, &is_null);
+static char* text_column(Columns* columns, const char* name) {
+  int at = find_column(columns, name);
 
-  return is_null ? NULL : TextDatumGetCString(value);
+  return columns->are_null[at] ? NULL : TextDatumGetCString(columns->values[at]);
+}
+
+static bool text_column_is(Columns* columns, const char* name, const char* value) {
+  return strcmp(TextDatumGetCString(column(columns, name)), value) == 0;
 }
 
 /* As the active snapshot shows it. */
@@ -408,22 +442,23 @@ static bool find_guard(text* name, Guard* guard) {
   scan = systable_beginscan_ordered(table, index, GetActiveSnapshot(), 1, &key);
   tuple = systable_getnext_ordered(scan, ForwardScanDirection);
   if (tuple != NULL) {
-    TupleDesc shape = RelationGetDescr(table);
+    Columns columns = columns_of(tuple, RelationGetDescr(table));
+    Oid emergency;
+    bool is_enforce;
 
-    guard->id = DatumGetInt32(column(tuple, shape, "id"));
-    guard->kind = TextDatumGetCString(column(tuple, shape, "kind"));
-    guard->setting = TextDatumGetCString(column(tuple, shape, "setting"));
-    guard->lock_key = DatumGetInt64(column(tuple, shape, "lock_key"));
-    guard->fence = DatumGetObjectId(column(tuple, shape, "fence"));
-    guard->raiser = DatumGetObjectId(column(tuple, shape, "raiser"));
-    guard->key = text_column(tuple, shape, "key");
-    guard->key_type = text_column(tuple, shape, "key_type");
-    guard->accepts_equal =
-        strcmp(TextDatumGetCString(column(tuple, shape, "equal")), "accept") == 0;
-    guard->enforces = strcmp(guard->kind, "row") == 0 &&
-                      strcmp(TextDatumGetCString(column(tuple, shape, "mode")), "enforce") == 0 &&
-                      DatumGetInt64(column(tuple, shape, "answered")) >=
-                          last_value(DatumGetObjectId(column(tuple, shape, "emergency")), 1);
+    guard->id = DatumGetInt32(column(&columns, "id"));
+    guard->kind = TextDatumGetCString(column(&columns, "kind"));
+    guard->setting = TextDatumGetCString(column(&columns, "setting"));
+    guard->lock_key = DatumGetInt64(column(&columns, "lock_key"));
+    guard->fence = DatumGetObjectId(column(&columns, "fence"));
+    guard->raiser = DatumGetObjectId(column(&columns, "raiser"));
+    emergency = DatumGetObjectId(column(&columns, "emergency"));
+    guard->key = text_column(&columns, "key");
+    is_enforce = text_column_is(&columns, "mode", "enforce");
+    guard->accepts_equal = text_column_is(&columns, "equal", "accept");
+    guard->enforces = strcmp(guard->kind, "row") == 0 && is_enforce &&
+                      DatumGetInt64(column(&columns, "answered")) >= last_value(emergency, 1);
+    guard->key_type = text_column(&columns, "key_type");
   }
   systable_endscan_ordered(scan);
   relation_close(index, AccessShareLock);
@@ -444,8 +479,11 @@ static Oid table_of(int32 guard) {
                          Int32GetDatum(guard));
   scan = systable_beginscan_ordered(table, index, GetActiveSnapshot(), 1, &key);
   tuple = systable_getnext_ordered(scan, ForwardScanDirection);
-  if (tuple != NULL)
-    found = DatumGetObjectId(column(tuple, RelationGetDescr(table), "tbl"));
+  if (tuple != NULL) {
+    Columns columns = columns_of(tuple, RelationGetDescr(table));
+
+    found = DatumGetObjectId(column(&columns, "tbl"));
+  }
   if (systable_getnext_ordered(scan, ForwardScanDirection) != NULL) found = InvalidOid;
   systable_endscan_ordered(scan);
   relation_close(index, AccessShareLock);
@@ -598,12 +636,12 @@ static bool holds_row(const Guard* guard, const char* key, int64 token) {
     AttrNumber key_at = attribute_of(shape, guard->key);
     AttrNumber fence_at = attribute_of(shape, "pawl_token");
 
-    held = key_at != InvalidAttrNumber && fence_at != InvalidAttrNumber &&
-           TupleDescAttr(shape, fence_at - 1)->atttypid == INT8OID &&
-           prepare_lookup(key, TupleDescAttr(shape, key_at - 1)->atttypid, guard->key_type,
-                          &lookup) &&
-           lock_row(table, key_at, fence_at, &lookup, token) &&
-           !is_kept_above(guard->id, cstring_to_text(key), token);
+    held =
+        key_at != InvalidAttrNumber && fence_at != InvalidAttrNumber &&
+        TupleDescAttr(shape, fence_at - 1)->atttypid == INT8OID &&
+        prepare_lookup(key, TupleDescAttr(shape, key_at - 1)->atttypid, guard->key_type, &lookup) &&
+        lock_row(table, key_at, fence_at, &lookup, token) &&
+        !is_kept_above(guard->id, cstring_to_text(key), token);
   }
   table_close(table, NoLock);
   return held;

@@ -36,13 +36,18 @@ class PostgresAdministration final : public Administration {
   [[nodiscard]] bool can(Task) const override { return true; }
 
   Result<std::optional<Installation>> installed() override {
-    const auto there = query("SELECT to_regprocedure('pawl.contract()') IS NOT NULL");
+    const auto there = query(
+        "SELECT to_regprocedure('pawl.contract()') IS NOT NULL, "
+        "to_regprocedure('pawl.fast_path()') IS NOT NULL");
     if (!there) return there.error();
     if (there->at(0, 0) != "t") return std::optional<Installation>{};
-    const auto rows = query("SELECT pawl.version(), pawl.contract()");
+    const auto rows =
+        query(there->at(0, 1) == "t" ? "SELECT pawl.version(), pawl.contract(), pawl.fast_path()"
+                                     : "SELECT pawl.version(), pawl.contract(), ''");
     if (!rows) return rows.error();
-    return std::optional<Installation>{
-        {rows->at(0, 0).value_or(""), static_cast<int>(to_number(rows->at(0, 1)))}};
+    return std::optional<Installation>{{rows->at(0, 0).value_or(""),
+                                        static_cast<int>(to_number(rows->at(0, 1))),
+                                        rows->at(0, 2).value_or("")}};
   }
 
   Result<Installation> install(Rehearse rehearse) override {

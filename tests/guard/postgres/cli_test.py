@@ -137,7 +137,9 @@ class GuardCliTest(ClusterCase):
 
     def test_check_finds_problems_and_prints_fixes(self):
         self.ready()
-        self.assertIn("healthy", self.guard("check").stdout)
+        checked = self.guard("check").stdout
+        self.assertIn("healthy", checked)
+        self.assertRegex(checked, "fast path: (C|PL/pgSQL)\n")
         # It would put the trigger back at once.
         self.sql("ALTER EVENT TRIGGER pawl_partitions DISABLE")
         (trigger,) = self.sql(

@@ -1,10 +1,13 @@
 """The optional C library of the guard: it is used where it is, and where it is not or goes away, no
 write gets past the guard. That both decide alike, the other tests say: they run with and without.
 
-Environment: PAWL_POSTGRES_LIBRARY is the library. """
+Environment: PAWL_POSTGRES_LIBRARY is the library, PAWL the program. """
 
+import json
+import os
 import pathlib
 import re
+import subprocess
 
 from later import Later
 from orders_case import OrdersCase
@@ -152,6 +155,35 @@ class Library(OrdersCase):
         rows(db, "SET LOCAL pawl.token.orders = 34")
         self.assertRefused("PW002", rows, db, TOUCH)
 
+    def test_a_fence_that_was_raised_after_the_snapshot_counts(self):
+        """A statement waits after its snapshot was taken, then calls use(). The second raise does
+        not reach the row: only the fence that is kept for its key tells."""
+        raises = (
+            ("SELECT pawl.advance('orders:1', 35)",),
+            (
+                "SET LOCAL pawl.token.orders = 35",
+                "INSERT INTO orders (id) VALUES (1) ON CONFLICT DO NOTHING",
+            ),
+        )
+        for how in ({"key": "id"}, {"by": "id"}):
+            for raising in raises:
+                if how == {"by": "id"} and len(raising) == 2:
+                    continue  # A statement without rows has no key.
+                with self.subTest(how, raising=raising):
+                    self.setUp()
+                    db = self.admitted_once(how)
+                    rows(self.admin, "SELECT pg_advisory_lock(99)")
+                    waiting = "SELECT pawl.use('orders:1', 34) FROM pg_advisory_lock_shared(99)"
+                    watch = self.connect(autocommit=True)
+                    later = Later(watch, db, rows, waiting).settled()
+                    self.assertFalse(later.ended)
+                    with self.connect() as raiser:
+                        for statement in raising:
+                            rows(raiser, statement)
+                    rows(self.admin, "SELECT pg_advisory_unlock(99)")
+                    self.assertRefused("PW002", later.result)
+                    db.rollback()
+
     def test_a_row_is_not_locked_where_nothing_is_refused(self):
         db = self.admitted_once({"key": "id"})
         for relax in (
@@ -197,6 +229,27 @@ class Library(OrdersCase):
         self.assertEqual(self.fast_path(), "PL/pgSQL")
         self.install("auto")
         self.assertEqual(self.fast_path(), "C")
+
+    def guard(self, verb, *words, **environment):
+        done = subprocess.run(
+            [os.environ["PAWL"], "guard", verb, "postgres", *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            env={**os.environ, "PAWL_GUARD_DSN": self.cluster.dsn(self.db), **environment},
+        )
+        return done.stdout
+
+    def test_pawl_guard_says_which_is_in_force(self):
+        self.protect()
+        self.assertIn("fast path: C\n", self.guard("check"))
+        self.assertIn(
+            "fast path in PL/pgSQL", self.guard("install", PGOPTIONS="-c pawl.library=off")
+        )
+        self.assertEqual(json.loads(self.guard("check", "--json"))["fast_path"], "PL/pgSQL")
+        self.assertIn("fast path in C", self.guard("install"))
 
     def test_a_server_without_the_library_gets_the_guard_without_it(self):
         self.protect()
