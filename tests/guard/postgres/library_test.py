@@ -9,6 +9,8 @@ import pathlib
 import re
 import subprocess
 
+import psycopg2
+
 from later import Later
 from orders_case import OrdersCase
 from pawltest import postgres
@@ -126,6 +128,26 @@ class Library(OrdersCase):
                 ):
                     rows(db, "SELECT pawl.use('orders:1', 34)")
                     self.assertRefused("PW001", rows, db, statement)
+                    db.rollback()
+
+    def test_a_smaller_token_is_refused_where_c_admitted_it_before(self):
+        """The fence is raised by a write, so that for a row guard only the row has it."""
+        for how in ({"key": "id"}, {"by": "id"}, {"by": "id % 5"}):
+            with self.subTest(how):
+                self.setUp()
+                db = self.admitted_once(how)
+                self.carrying(35, TOUCH)
+                for carry in (
+                    "SELECT pawl.use('orders:1', 34)",
+                    "SET LOCAL pawl.token.orders = 34",
+                    """SET LOCAL pawl.token.orders = '{"1": "34"}'""",
+                ):
+                    with self.assertRaises(psycopg2.Error, msg=carry) as refused:
+                        rows(db, carry)
+                        rows(db, TOUCH)
+                    self.assertEqual(refused.exception.pgcode, "PW002", carry)
+                    if "use" in carry:
+                        self.assertIn("pawl._use(", refused.exception.diag.context)
                     db.rollback()
 
     def test_use_waits_for_who_raises_the_fence_of_its_row(self):
