@@ -48,9 +48,9 @@ class Library(OrdersCase):
     def calls(self):
         return dict(self.sql("SELECT funcname, calls FROM pg_stat_user_functions"))
 
-    def assertAdmittedByC(self, use, touch=TOUCH):
-        """The second transaction of a session: the first one notes that it uses tokens."""
-        db = self.connect()
+    def functions_called(self, use, touch=TOUCH, isolation=None):
+        """By the third transaction of a session: the first one notes that it uses tokens."""
+        db = self.connect(isolation=isolation)
         for _ in range(2):
             rows(db, use)
             rows(db, touch)
@@ -64,9 +64,14 @@ class Library(OrdersCase):
         rows(db, "SELECT pg_stat_force_next_flush()")
         db.commit()
         after = self.calls()
-        made = {name for name in after if after[name] > before.get(name, 0)}
-        decided = {name for name in made if name in DECISIONS or re.match("(use|judge)_[0-9]", name)}
-        self.assertEqual(decided, set())
+        return {name for name in after if after[name] > before.get(name, 0)}
+
+    def decided(self, made):
+        return {name for name in made if name in DECISIONS or re.match("(use|judge)_[0-9]", name)}
+
+    def assertAdmittedByC(self, use, touch=TOUCH):
+        made = self.functions_called(use, touch)
+        self.assertEqual(self.decided(made), set())
         self.assertTrue(any(name.startswith("_c_") for name in made), made)
 
     def test_each_kind_of_guard_is_judged_by_c(self):
@@ -79,6 +84,16 @@ class Library(OrdersCase):
                 self.assertAdmittedByC("SELECT set_config('pawl.token.orders', '34', true)")
                 self.sql("SELECT pawl.unprotect('orders')")
                 self.sql("SELECT pawl.drop_guard('orders')")
+
+    def test_c_decides_nothing_on_a_snapshot_that_may_be_old(self):
+        for isolation in ("repeatable read", "serializable"):
+            for carry in ("SELECT pawl.use('orders:1', 34)", "SET LOCAL pawl.token.orders = 34"):
+                for how in ({"key": "id"}, {"by": "id"}):
+                    with self.subTest(isolation, carry=carry, **how):
+                        self.setUp()
+                        self.admitted_once(how)
+                        made = self.functions_called(carry, isolation=isolation)
+                        self.assertNotEqual(self.decided(made), set(), made)
 
     def test_keys_of_each_common_type_are_judged_by_c(self):
         uuid = "6f1c2a7e-0d4b-4c39-9a55-0b6f7e8d9c01"
