@@ -15,6 +15,7 @@ BEGIN
     RAISE EXCEPTION 'pawl: no guard is installed in the database %', current_database() USING ERRCODE = '55000';
   END IF;
   DROP EVENT TRIGGER IF EXISTS pawl_partitions;
+  DROP EVENT TRIGGER IF EXISTS pawl_drops;
   -- By the function, not by the list of protected tables: that one may have been damaged. Copies that PostgreSQL made in
   -- partitions go with the original.
   FOR t IN SELECT x.tgname, x.tgrelid::regclass AS tbl FROM pg_trigger x JOIN pg_proc p ON p.oid = x.tgfoid

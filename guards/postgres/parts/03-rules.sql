@@ -126,7 +126,9 @@ CREATE OR REPLACE FUNCTION pawl._pins(key_type text, computed boolean) RETURNS t
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN computed OR key_type IN ('date', 'time without time zone', 'timestamp without time zone', 'timestamp with time zone', 'bytea')
     THEN 'SET DateStyle = ''ISO, YMD'' SET TimeZone = ''UTC'' SET IntervalStyle = ''postgres'' SET bytea_output = ''hex'' '
-         'SET extra_float_digits = 1 SET lc_monetary = ''C''' ELSE '' END
+         'SET extra_float_digits = 1 SET lc_monetary = ''C'' ' ELSE '' END
+      || CASE WHEN computed THEN 'SET lc_time = ''C'' SET lc_numeric = ''C'' SET quote_all_identifiers = off SET default_text_search_config = ''pg_catalog.simple'' '
+         'SET timezone_abbreviations = ''Default'' SET array_nulls = on SET transform_null_equals = off SET xmloption = content SET xmlbinary = base64' ELSE '' END
 $$;
 
 -- The key that a caller spells, as _spelled() spells it.
@@ -188,7 +190,7 @@ END $$;
 -- going through _respelled() first, and ISO dates and hexadecimal bytes are read the same everywhere. A literal is read by its
 -- type's input function, where a cast from text may be a function of the type's owner.
 CREATE OR REPLACE FUNCTION pawl._is_key(g pawl.guard, key text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT format('%I = %L::%s', g.key, key, pawl._key_type(g)) $$;
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT format('%I OPERATOR(pg_catalog.=) %L::%s', g.key, key, pawl._key_type(g)) $$;
 
 CREATE OR REPLACE FUNCTION pawl._read_committed() RETURNS boolean
 LANGUAGE sql STABLE AS $$ SELECT pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') $$;

@@ -100,7 +100,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   kept bigint := pawl._row_stays(guard_id, key, fence);
 BEGIN
-  IF kept = 0 OR NOT (pawl._read_committed() OR pawl._may_hold(guard_id, key)) THEN RETURN; END IF;
+  IF kept = 0 OR key IS NULL OR NOT (pawl._read_committed() OR pawl._may_hold(guard_id, key)) THEN RETURN; END IF;
   INSERT INTO pawl.keyed_fence AS f (guard, key, token) VALUES (guard_id, _row_leaves.key, kept)
     ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token);
 END $$;
@@ -120,7 +120,7 @@ BEGIN
   END IF;
   SELECT f.token INTO found FROM pawl.keyed_fence f WHERE f.guard = guard_id AND f.key = _row_arrives.key;
   found := pawl._judge_row(guard_id, key, coalesce(found, 0));
-  IF found > 0 THEN PERFORM pawl._raise_keyed_if_free(g, _row_arrives.key, found) FROM pawl.guard g WHERE g.id = guard_id; END IF;
+  IF found > 0 AND key IS NOT NULL THEN PERFORM pawl._raise_keyed_if_free(g, _row_arrives.key, found) FROM pawl.guard g WHERE g.id = guard_id; END IF;
   RETURN found;
 END $$;
 

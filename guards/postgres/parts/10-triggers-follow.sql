@@ -8,7 +8,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- A part as it is now; NULL when it is gone. Of a column by itself the kind of its type counts: 7 is '7' as integer, bigint and
--- numeric; within an expression all of its type does. Labels may be added to an enum.
+-- numeric; within an expression all of its type does. Labels may be added to an enum. `candidates`: what the same words in an
+-- expression could mean, too. Expressions are parsed in each session, and a function or an operator that fits better, or a cast, would be taken.
 CREATE OR REPLACE FUNCTION pawl._part_now(class oid, obj oid, sub int, computed boolean) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE class
@@ -20,8 +21,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                 ELSE coalesce(pawl._key_type_of(a.atttypid, a.attcollation), 'no key') END)
          FROM pg_attribute a WHERE a.attrelid = obj AND a.attnum = sub AND NOT a.attisdropped)
     WHEN 'pg_proc'::regclass THEN
-      (SELECT jsonb_build_object('name', p.oid::regprocedure::text, 'body', md5(concat_ws(' ', p.prosrc, p.probin, pg_get_function_sqlbody(p.oid), p.proconfig::text))) FROM pg_proc p WHERE p.oid = obj)
-    ELSE (SELECT jsonb_build_object('name', format_type(obj, NULL), 'labels', jsonb_object_agg(e.oid, e.enumlabel)) FROM pg_enum e WHERE e.enumtypid = obj HAVING count(*) > 0)
+      (SELECT jsonb_build_object('name', p.oid::regprocedure::text, 'body', md5(concat_ws(' ', p.prosrc, p.probin, pg_get_function_sqlbody(p.oid), p.proconfig::text)),
+                'candidates', (SELECT string_agg(c.oid::regprocedure::text, ' ' ORDER BY c.oid::regprocedure::text) FROM pg_proc c
+                                WHERE c.proname = p.proname AND c.pronamespace = p.pronamespace AND p.pronamespace <> 'pg_catalog'::regnamespace)) FROM pg_proc p WHERE p.oid = obj)
+    WHEN 'pg_operator'::regclass THEN
+      (SELECT jsonb_build_object('name', o.oid::regoperator::text, 'body', o.oprcode::regprocedure::text,
+                'candidates', (SELECT string_agg(c.oid::regoperator::text, ' ' ORDER BY c.oid::regoperator::text) FROM pg_operator c
+                                WHERE c.oprname = o.oprname AND c.oprnamespace = o.oprnamespace)) FROM pg_operator o WHERE o.oid = obj)
+    ELSE (SELECT jsonb_build_object('name', format_type(obj, NULL), 'labels', jsonb_object_agg(e.oid, e.enumlabel),
+                'candidates', (SELECT string_agg(format('%s>%s', c.castsource::regtype, c.casttarget::regtype), ' ' ORDER BY c.oid) FROM pg_cast c WHERE obj IN (c.castsource, c.casttarget)))
+            FROM pg_enum e WHERE e.enumtypid = obj HAVING count(*) > 0)
   END
 $$;
 
@@ -42,6 +51,7 @@ BEGIN
        found(class, obj, sub) AS (
          SELECT u.refclassid, u.refobjid, u.refobjsubid FROM used u WHERE u.refclassid = 'pg_proc'::regclass OR u.refclassid = 'pg_class'::regclass AND u.refobjsubid > 0
          UNION SELECT 'pg_proc'::regclass, o.oprcode, 0 FROM used u JOIN pg_operator o ON u.refclassid = 'pg_operator'::regclass AND o.oid = u.refobjid
+         UNION SELECT u.refclassid, u.refobjid, 0 FROM used u WHERE u.refclassid = 'pg_operator'::regclass
          UNION SELECT 'pg_type'::regclass, t.oid, 0 FROM used u LEFT JOIN pg_attribute a ON u.refclassid = 'pg_class'::regclass AND a.attrelid = u.refobjid AND a.attnum = u.refobjsubid
                  JOIN pg_type t ON t.typtype = 'e' AND (t.oid = a.atttypid OR u.refclassid = 'pg_type'::regclass AND t.oid = u.refobjid))
   SELECT coalesce(jsonb_agg(jsonb_build_array(class::bigint, obj::bigint, sub)), '[]') INTO parts FROM found;
@@ -74,8 +84,29 @@ BEGIN
       FROM pawl._look_at_key(tbl, CASE g.kind WHEN 'row' THEN quote_ident(g.key) ELSE g.key END) k CROSS JOIN LATERAL jsonb_array_elements(k.parts) p
            CROSS JOIN LATERAL pawl._part_now((p ->> 0)::oid, (p ->> 1)::oid, (p ->> 2)::int, NOT plain) AS n(noted)
      WHERE n.noted IS NOT NULL;
-EXCEPTION WHEN undefined_column OR undefined_function OR undefined_object OR undefined_table OR datatype_mismatch THEN
+EXCEPTION WHEN undefined_column OR undefined_function OR undefined_object OR undefined_table OR datatype_mismatch OR ambiguous_function THEN
   NULL;  -- _broken() says so.
+END $$;
+
+-- Whether all that has changed is what the expression could mean, and it still means what was noted.
+CREATE OR REPLACE FUNCTION pawl._means_the_same(guard_id int) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g pawl.guard; tbl regclass; parts jsonb;
+BEGIN
+  IF EXISTS (SELECT FROM pawl._parts_here() k WHERE k.guard_id = _means_the_same.guard_id AND NOT coalesce(k.now @> (k.noted - 'candidates'), false)) THEN RETURN false; END IF;
+  IF EXISTS (SELECT FROM pawl.key_part k WHERE k.guard = guard_id AND k.home <> pawl._home()) THEN RETURN false; END IF;
+  SELECT o.* INTO g FROM pawl.guard o WHERE o.id = guard_id;
+  SELECT p.tbl INTO tbl FROM pawl.protected p JOIN pg_class c ON c.oid = p.tbl WHERE p.guard = guard_id;
+  IF tbl IS NULL THEN RETURN false; END IF;
+  BEGIN
+    parts := (pawl._look_at_key(tbl, CASE g.kind WHEN 'row' THEN quote_ident(g.key) ELSE g.key END)).parts;
+  EXCEPTION WHEN syntax_error_or_access_rule_violation THEN  -- Ambiguous now, and the like.
+    RETURN false;
+  END;
+  RETURN NOT EXISTS (SELECT FROM jsonb_array_elements(parts) p FULL JOIN (SELECT * FROM pawl.key_part o WHERE o.guard = guard_id) k
+                         ON k.class = (p ->> 0)::oid AND k.obj = (p ->> 1)::oid AND k.sub = (p ->> 2)::int
+                      WHERE p IS NULL OR k.obj IS NULL AND pawl._part_now((p ->> 0)::oid, (p ->> 1)::oid, (p ->> 2)::int, coalesce(g.computed, true)) IS NOT NULL);
 END $$;
 
 -- A part without the numbers of objects that it may have noted.
@@ -96,16 +127,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT g.id, k.class, f.obj, f.sub, pawl._without_numbers(k.noted), pawl._without_numbers(pawl._part_now(k.class, f.obj, f.sub, coalesce(g.computed, true)))
     FROM pawl.key_part k JOIN pawl.guard g ON g.id = k.guard AND g.kind IN ('row', 'by') JOIN pawl.protected p ON p.guard = g.id
          CROSS JOIN LATERAL (SELECT CASE k.class WHEN 'pg_class'::regclass THEN p.tbl::oid WHEN 'pg_proc'::regclass THEN to_regprocedure(k.noted ->> 'name')::oid
+                                      WHEN 'pg_operator'::regclass THEN to_regoperator(k.noted ->> 'name')::oid
                                       ELSE to_regtype(k.noted ->> 'name')::oid END,
                                     coalesce((SELECT a.attnum FROM pg_attribute a WHERE k.class = 'pg_class'::regclass AND a.attrelid = p.tbl AND a.attname = k.noted ->> 'name' AND NOT a.attisdropped), 0)) AS f(obj, sub)
    WHERE k.home <> pawl._home()
 $$;
 
--- Parts that are not as they were noted. how: gone, renamed, respelled.
+-- Parts that are not as they were noted. how: gone, renamed, respelled; another: it is as it was, and something else may be meant.
 CREATE OR REPLACE FUNCTION pawl._key_changes() RETURNS TABLE (guard_id int, class oid, obj oid, sub int, was text, now text, how text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT k.guard_id, k.class, k.obj, k.sub, k.noted ->> 'name', k.now ->> 'name',
-         CASE WHEN k.now IS NULL THEN 'gone' WHEN k.now - 'name' @> k.noted - 'name' THEN 'renamed' ELSE 'respelled' END
+         CASE WHEN k.now IS NULL THEN 'gone' WHEN k.now @> k.noted - 'candidates' THEN 'another' WHEN k.now - 'name' @> k.noted - 'name' - 'candidates' THEN 'renamed' ELSE 'respelled' END
     FROM pawl._parts_here() k WHERE NOT coalesce(k.now @> k.noted, false)
 $$;
 
@@ -178,7 +210,7 @@ BEGIN
       CONTINUE;
     END IF;
     PERFORM pawl._find_key_types(g.id);
-    PERFORM pawl._note_key(g.id) WHERE NOT EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = g.id);
+    PERFORM pawl._note_key(g.id) WHERE NOT EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = g.id) OR pawl._means_the_same(g.id);
     SELECT o.* INTO STRICT g FROM pawl.guard o WHERE o.id = r.id;
     PERFORM pawl._generate(g);
   END LOOP;
@@ -283,16 +315,28 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT g.id, p.tbl, p.tbl::text, NULL, 'writes are not judged: ' || b.why, format('SELECT pawl.unprotect(%L), then protect it as it is now', p.tbl)
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard CROSS JOIN LATERAL pawl._broken(g, p.tbl) AS b(why) WHERE b.why IS NOT NULL
   UNION ALL
-  SELECT g.id, p.tbl, p.tbl::text, k.obj, format('%s has changed since the table was protected: keys may be spelled otherwise, and have no fence under the new spelling', k.was),
+  SELECT g.id, p.tbl, p.tbl::text, k.obj,
+         format(CASE k.how WHEN 'another' THEN 'the key may mean something else than %s, of whose name or type there is another or a cast' ELSE '%s has changed' END
+                || ' since the table was protected: keys may be spelled otherwise, and have no fence under the new spelling', k.was),
          'advance the resources to a token of a new lease, then SELECT pawl.repair()'
     FROM pawl._key_changes() k JOIN pawl.guard g ON g.id = k.guard_id JOIN pawl.protected p ON p.guard = g.id
-   WHERE k.how = 'respelled' AND g.key_type IS NOT NULL AND pawl._broken(g, p.tbl) IS NULL
+   WHERE k.how IN ('respelled', 'another') AND g.key_type IS NOT NULL AND pawl._broken(g, p.tbl) IS NULL
   UNION ALL
   SELECT g.id, p.tbl, f.tbl::text, i.inhparent, format('is a child of %s, too: writes through that are not judged', i.inhparent::regclass),
          format('SELECT pawl.protect(%L, guard => %L), or ALTER TABLE %s NO INHERIT %s', i.inhparent::regclass, g.name, f.tbl, i.inhparent::regclass)
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind IN ('static', 'by') CROSS JOIN LATERAL pawl._family(p.tbl) f
          JOIN pg_inherits i ON i.inhrelid = f.tbl AND f.tbl <> p.tbl
    WHERE NOT EXISTS (SELECT FROM pawl.protected o CROSS JOIN LATERAL pawl._family(o.tbl) x WHERE o.guard = g.id AND x.tbl = i.inhparent)
+  UNION ALL
+  SELECT DISTINCT g.id, x.tbl, x.tbl::text, i.inhparent, format('was detached, and is a partition or a child of %s now: writes through that are not judged', i.inhparent::regclass),
+         format('detach it, or SELECT pawl.unprotect(%L)', x.tbl)
+    FROM pawl._own_triggers() x JOIN pawl.guard g ON g.id = x.guard_id AND g.kind = 'by' JOIN pg_inherits i ON i.inhrelid = x.tbl
+   WHERE NOT EXISTS (SELECT FROM pawl.protected p CROSS JOIN LATERAL pawl._family(p.tbl) f WHERE p.guard = g.id AND f.tbl = x.tbl)
+     AND NOT EXISTS (SELECT FROM pawl._own_triggers() o WHERE o.guard_id = x.guard_id AND o.tbl = i.inhparent)
+  UNION ALL
+  SELECT g.id, p.tbl, f.tbl::text, f.tbl, format('its key %s may be NULL: a row without a key cannot be judged, and its write fails', g.key), format('ALTER TABLE %s ALTER %I SET NOT NULL', f.tbl, g.key)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind = 'row' CROSS JOIN LATERAL pawl._family(p.tbl) f
+         JOIN pg_attribute a ON a.attrelid = f.tbl AND a.attname = g.key AND NOT a.attisdropped AND NOT a.attnotnull
   UNION ALL
   SELECT g.id, p.tbl, p.tbl::text, p.tbl, format('the key %s has no one spelling for equal values: a stale token may pass under another spelling', g.key),
          format('SELECT pawl.unprotect(%L), then protect it by a key of another type', p.tbl)
@@ -334,8 +378,45 @@ BEGIN
   END LOOP;
 END $$;
 
+-- Keeps the fences in the rows of a partition that goes.
+CREATE OR REPLACE FUNCTION pawl._keep_fences_of(g pawl.guard, tbl regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET DateStyle = 'ISO, YMD' SET TimeZone = 'UTC' SET bytea_output = 'hex' AS $$
+BEGIN
+  EXECUTE format('INSERT INTO pawl.keyed_fence AS f (guard, key, token)
+                  SELECT $1, k.key, max(k.token) FROM (SELECT %s, pawl_token FROM %s) AS k(key, token) WHERE k.key IS NOT NULL AND k.token > 0 GROUP BY k.key ORDER BY k.key COLLATE "C"
+                  ON CONFLICT ON CONSTRAINT keyed_fence_pkey DO UPDATE SET token = greatest(f.token, excluded.token)', pawl._spelled(quote_ident(g.key), g.key_type), tbl) USING g.id;
+END $$;
+
+-- Partitions of tables with a fence per row, as text: the end of a DROP looks which of them are gone, and their fences with them.
+CREATE OR REPLACE FUNCTION pawl._on_drop() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+BEGIN
+  PERFORM set_config('pawl.before_drop', coalesce((SELECT jsonb_agg(jsonb_build_array(g.id, p.tbl::oid::bigint, f.tbl::oid::bigint, f.tbl::text))
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind = 'row' JOIN pg_class c ON c.oid = p.tbl AND c.relkind = 'p'
+         CROSS JOIN LATERAL pawl._family(p.tbl) f WHERE NOT f.is_root), '[]')::text, true);
+END $$;
+
+CREATE OR REPLACE FUNCTION pawl._insist_on_kept_fences() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  d record;
+BEGIN
+  FOR d IN SELECT g.name, pawl._reported_mode(g) AS mode, x ->> 3 AS tbl, c.oid::regclass AS root
+             FROM jsonb_array_elements(coalesce(nullif(current_setting('pawl.before_drop', true), ''), '[]')::jsonb) x
+                  JOIN pawl.guard g ON g.id = (x ->> 0)::int JOIN pg_class c ON c.oid = (x ->> 1)::oid
+            WHERE NOT EXISTS (SELECT FROM pg_class o WHERE o.oid = (x ->> 2)::oid) ORDER BY x ->> 3 LOOP
+    IF d.mode IN ('canary', 'enforce') THEN
+      RAISE EXCEPTION 'pawl: the fences in the rows of % would be gone with it, and the guard % would admit old tokens for their keys', d.tbl, d.name
+        USING ERRCODE = '55000', HINT = format('ALTER TABLE %s DETACH PARTITION %s first: that keeps them.', d.root, d.tbl);
+    END IF;
+    RAISE WARNING 'pawl: the fences in the rows of % are gone with it', d.tbl
+      USING HINT = format('ALTER TABLE … DETACH PARTITION before DROP TABLE keeps them; under enforce the guard %s insists on it.', d.name);
+  END LOOP;
+  PERFORM set_config('pawl.before_drop', '', true);
+END $$;
+
 -- A detached partition stays guarded. It loses the row trigger that PostgreSQL has copied to it; and a guard with one fence
--- can have it as a table of its own, until it is dropped.
+-- can have it as a table of its own, until it is dropped. The fences in its rows are kept, because the rest of the table goes on without it.
 CREATE OR REPLACE FUNCTION pawl._cover_detached() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -344,6 +425,10 @@ BEGIN
     SELECT DISTINCT x.tbl, g.id, pawl._name_of(x.tbl), true FROM pawl._own_triggers() x JOIN pawl.guard g ON g.id = x.guard_id AND g.kind = 'static'
      WHERE NOT EXISTS (SELECT FROM pawl.protected p CROSS JOIN LATERAL pawl._family(p.tbl) f WHERE p.guard = g.id AND f.tbl = x.tbl)
        AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = x.tbl) ON CONFLICT DO NOTHING;
+  PERFORM pawl._keep_fences_of(g, o.tbl)
+    FROM (SELECT DISTINCT x.guard_id, x.tbl FROM pawl._own_triggers() x) o JOIN pawl.guard g ON g.id = o.guard_id AND g.kind = 'row' AND pawl._broken(g, o.tbl) IS NULL
+   WHERE NOT EXISTS (SELECT FROM pawl.protected p CROSS JOIN LATERAL pawl._family(p.tbl) f WHERE p.guard = g.id AND f.tbl = o.tbl)
+     AND NOT EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = o.tbl AND x.tgname = 'zzz_pawl_guard');
   PERFORM pawl._put_trigger(o.guard_id, o.tbl, t.name, t.events, t.how)
     FROM (SELECT DISTINCT x.guard_id, x.tbl FROM pawl._own_triggers() x) o JOIN pawl.guard g ON g.id = o.guard_id AND g.kind = 'row'
          CROSS JOIN LATERAL pawl._triggers(g) t
@@ -369,7 +454,15 @@ BEGIN
   IF current_setting('pawl.following', true) = (SELECT i.secret FROM pawl.installation i) THEN RETURN; END IF;  -- What follows changes tables, too.
   changed := ARRAY(SELECT d.objid FROM pg_event_trigger_ddl_commands() d
                    UNION SELECT c.oid FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON d.classid = 'pg_namespace'::regclass AND c.relnamespace = d.objid AND c.relkind IN ('r', 'p'));
-  IF TG_TAG ~ ' (FUNCTION|ROUTINE|TYPE)$' AND TG_TAG !~ '^DROP ' AND NOT EXISTS (SELECT FROM pawl.key_part k WHERE k.obj = ANY (changed) OR k.home <> pawl._home()) THEN RETURN; END IF;
+  -- What could be meant instead of a part of a key counts as that part.
+  IF TG_TAG ~ '^(CREATE|ALTER) (FUNCTION|ROUTINE|OPERATOR|CAST)$' THEN
+    changed := changed || ARRAY(SELECT k.obj FROM pawl._parts_here() k WHERE CASE k.class
+      WHEN 'pg_proc'::regclass THEN EXISTS (SELECT FROM pg_proc p JOIN pg_proc n ON n.proname = p.proname AND n.pronamespace = p.pronamespace WHERE p.oid = k.obj AND n.oid = ANY (changed))
+      WHEN 'pg_operator'::regclass THEN EXISTS (SELECT FROM pg_operator p JOIN pg_operator n ON n.oprname = p.oprname AND n.oprnamespace = p.oprnamespace WHERE p.oid = k.obj AND n.oid = ANY (changed))
+      WHEN 'pg_type'::regclass THEN EXISTS (SELECT FROM pg_cast c WHERE c.oid = ANY (changed) AND k.obj IN (c.castsource, c.casttarget)) ELSE false END);
+  END IF;
+  IF TG_TAG ~ '^DROP ' THEN PERFORM pawl._insist_on_kept_fences(); END IF;
+  IF TG_TAG ~ ' (FUNCTION|ROUTINE|TYPE|OPERATOR|CAST)$' AND TG_TAG !~ '^DROP ' AND NOT EXISTS (SELECT FROM pawl.key_part k WHERE k.obj = ANY (changed) OR k.home <> pawl._home()) THEN RETURN; END IF;
   IF TG_TAG ~ ' VIEW$' AND NOT EXISTS (SELECT FROM pawl.protected p WHERE to_regclass(p.named) = ANY (changed)) THEN RETURN; END IF;
   IF NOT EXISTS (SELECT FROM pawl.protected) THEN RETURN; END IF;
   judged := ARRAY(SELECT DISTINCT t.guard_id FROM pawl._own_triggers() t);

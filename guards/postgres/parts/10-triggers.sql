@@ -169,7 +169,8 @@ EXCEPTION WHEN insufficient_privilege THEN
     USING ERRCODE = '42501', HINT = format('Let a superuser install the guard, or %s, or a member of it: GRANT %1$s TO %I.', owner, current_user);
 END $$;
 
--- row: what advance() and use() do to a row, with the rights of the table's owner.
+-- row: what advance() and use() do to a row, with the rights of the table's owner. Its triggers may name things without their schema, so
+-- they run with the search_path that a session of the owner has, and the schema of the table. Temporary objects, which are the caller's, come last.
 CREATE OR REPLACE FUNCTION pawl._generate_touch(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -180,13 +181,19 @@ BEGIN
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $b$
 DECLARE
   in_row bigint;
+  statement text := pg_catalog.format('UPDATE %%s SET pawl_token = $1 WHERE %%s RETURNING pawl_token', tbl, is_key);
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) tbl
                     AND pg_catalog.pg_get_userbyid(c.relowner) OPERATOR(pg_catalog.=) current_user) THEN
     RAISE EXCEPTION 'pawl: the function pawl.touch_%1$s does not run with the rights of the owner of %%', tbl
       USING ERRCODE = '55000', HINT = 'SELECT pawl.repair().';
   END IF;
-  EXECUTE pg_catalog.format('UPDATE %%s SET pawl_token = $1 WHERE %%s RETURNING pawl_token', tbl, is_key) INTO in_row USING token;
+  PERFORM set_config('search_path', format('%%s, %%I, pg_temp', coalesce(
+      (SELECT nullif(substr(s, length('search_path=') + 1), '') FROM pg_db_role_setting d CROSS JOIN LATERAL unnest(d.setconfig) s
+        WHERE s LIKE 'search_path=%%' AND d.setrole IN (0, c.relowner) AND d.setdatabase IN (0, (SELECT o.oid FROM pg_database o WHERE o.datname = current_database()))
+        ORDER BY d.setrole <> 0 DESC, d.setdatabase <> 0 DESC LIMIT 1), '"$user", public'), n.nspname), true)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tbl;
+  EXECUTE statement INTO in_row USING token;
   RETURN in_row;
 END $b$ $f$, g.id);
   PERFORM pawl._give_to_owner(format('pawl.touch_%s(regclass, text, bigint)', g.id), tbl);

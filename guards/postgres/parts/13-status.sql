@@ -55,6 +55,18 @@ EXCEPTION WHEN undefined_file OR undefined_function THEN
   RETURN false;
 END $$;
 
+-- Settings that belong to a role, a database or a function.
+CREATE OR REPLACE FUNCTION pawl._fixed_settings() RETURNS TABLE (setting text, who text, change text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT lower(split_part(s, '=', 1)), CASE WHEN x.setrole <> 0 THEN 'role ' || r.rolname WHEN x.setdatabase <> 0 THEN 'database ' || d.datname ELSE 'all roles' END,
+         CASE WHEN x.setrole = 0 AND x.setdatabase <> 0 THEN 'ALTER DATABASE ' || quote_ident(d.datname)
+              ELSE concat('ALTER ROLE ', coalesce(quote_ident(r.rolname), 'ALL'), ' IN DATABASE ' || quote_ident(d.datname)) END
+    FROM pg_db_role_setting x CROSS JOIN LATERAL unnest(x.setconfig) s LEFT JOIN pg_roles r ON r.oid = x.setrole LEFT JOIN pg_database d ON d.oid = x.setdatabase
+   WHERE x.setdatabase = 0 OR d.datname = current_database()
+  UNION ALL
+  SELECT lower(split_part(s, '=', 1)), 'function ' || p.oid::regprocedure, 'ALTER ROUTINE ' || p.oid::regprocedure FROM pg_proc p CROSS JOIN LATERAL unnest(p.proconfig) s
+$$;
+
 CREATE OR REPLACE FUNCTION pawl._problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   WITH coverage AS MATERIALIZED (SELECT * FROM pawl._coverage())
@@ -107,6 +119,18 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
          'install again as a superuser, or SELECT pawl.repair() in the transaction that makes such a change'
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind IN ('row', 'by') JOIN pg_class c ON c.oid = p.tbl
    WHERE NOT EXISTS (SELECT FROM pg_event_trigger e WHERE e.evtname = 'pawl_partitions' AND e.evtenabled = 'A')
+  UNION ALL
+  SELECT 'warning', g.name, f.tbl::text, format('the rule %s of it puts writes elsewhere: what does not go to a table under this guard is not judged', r.rulename), format('DROP RULE %I ON %s', r.rulename, f.tbl)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard CROSS JOIN LATERAL pawl._family(p.tbl) f JOIN pg_rewrite r ON r.ev_class = f.tbl AND r.is_instead AND r.ev_type <> '1'
+   WHERE EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> f.tbl)
+  UNION ALL
+  SELECT 'warning', g.name, v.oid::regclass::text, 'a view has the name of a table under this guard, and a trigger or a rule of it: what those do not write to a table under this guard is not judged',
+         format('guard the tables that they write, or DROP VIEW %s', v.oid::regclass)
+    FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard JOIN pg_class v ON v.oid = to_regclass(p.named) AND v.relkind = 'v'
+   WHERE EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = v.oid) OR EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = v.oid AND r.ev_type <> '1')
+  UNION ALL
+  SELECT 'warning', g.name, s.who, format('%s is set for it: its writes carry that token without a lease', g.setting), format('%s RESET %s', s.change, g.setting)
+    FROM pawl.guard g JOIN pawl._fixed_settings() s ON s.setting = g.setting
   UNION ALL
   SELECT 'warning', g.name, s.srrelid::regclass::text, 'a subscription writes here: logical replication applies changes without asking a guard',
          'guard the publisher''s table'

@@ -59,6 +59,99 @@ class Spellings(OrdersCase):
         rows(db, "SET LOCAL pawl.token.acc = 33")
         self.assertRefused("PW002", rows, db, "INSERT INTO acc VALUES ('2025-03-02 00:45+01')")
 
+    def test_no_setting_of_a_session_changes_what_an_expression_means(self):
+        self.cluster.psql(
+            """
+            CREATE TABLE acc (id int PRIMARY KEY, words text, tbl regclass, day text, n int);
+            INSERT INTO acc VALUES (1, 'the cats', 'orders', '1 Mar 2025 10:00 IST', NULL);
+            """,
+            self.db,
+        )
+        for by, setting in (
+            ("to_tsvector(words)::text", "default_text_search_config = 'simple'"),
+            ("tbl::text", "quote_all_identifiers = on"),
+            ("day::timestamptz", "timezone_abbreviations = 'India'"),
+            ("CASE WHEN n = NULL THEN 'none' ELSE 'some' END", "transform_null_equals = on"),
+            ("('{1,NULL}' || left(words, 0))::text[]::text", "array_nulls = off"),
+        ):
+            with self.subTest(by):
+                self.protect(table="acc", by=by)
+                update = "UPDATE acc SET id = 1"
+                self.carrying(34, update, setting="pawl.token.acc")
+                change = (f"SET LOCAL {setting}", update)
+                self.assertRefused(
+                    "PW002", self.carrying, 33, *change, setting="pawl.token.acc"
+                )
+                self.sql("SELECT pawl.unprotect('acc')")
+                self.sql("SELECT pawl.drop_guard('acc')")
+
+    def test_what_would_be_meant_instead_of_a_part_of_a_key_is_refused(self):
+        self.cluster.psql(
+            """
+            CREATE TYPE colour AS ENUM ('red', 'green');
+            CREATE FUNCTION region(bigint) RETURNS text LANGUAGE sql AS $$ SELECT 'r' || $1 $$;
+            CREATE FUNCTION mix(bigint, bigint) RETURNS text LANGUAGE sql AS $$ SELECT 'm' || $1 $$;
+            CREATE FUNCTION mix(int, int) RETURNS text LANGUAGE sql AS $$ SELECT 'M' || $1 $$;
+            CREATE FUNCTION mix(text, text) RETURNS text LANGUAGE sql AS $$ SELECT 'M' || $1 $$;
+            CREATE OPERATOR ### (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = mix);
+            CREATE FUNCTION paint(colour) RETURNS text LANGUAGE sql AS $$ SELECT 'paint' $$;
+            CREATE FUNCTION paint_number(colour) RETURNS int LANGUAGE sql AS $$ SELECT 1 $$;
+            CREATE TABLE acc (id int PRIMARY KEY, paint colour DEFAULT 'red');
+            INSERT INTO acc VALUES (1);
+            """,
+            self.db,
+        )
+        nearer = "CREATE FUNCTION region({}) RETURNS text LANGUAGE sql AS $$ SELECT 'R' || $1 $$"
+        for by, key, harmless, change, undo in (
+            (
+                "public.region(id)",
+                "r1",
+                (nearer.format("date"), "DROP FUNCTION region(date)"),
+                nearer.format("int"),
+                "DROP FUNCTION region(int)",
+            ),
+            (
+                "id OPERATOR(public.###) 10",
+                "m1",
+                (
+                    "CREATE OPERATOR ### (LEFTARG = text, RIGHTARG = text, FUNCTION = mix)",
+                    "DROP OPERATOR ### (text, text)",
+                ),
+                "CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = mix)",
+                "DROP OPERATOR ### (int, int)",
+            ),
+            (
+                "paint::text",
+                "red",
+                (
+                    "CREATE CAST (colour AS int) WITH FUNCTION paint_number(colour)",
+                    "DROP CAST (colour AS int)",
+                ),
+                "CREATE CAST (colour AS text) WITH FUNCTION paint(colour)",
+                "DROP CAST (colour AS text)",
+            ),
+        ):
+            with self.subTest(by):
+                self.protect(table="acc", by=by)
+                self.sql("SELECT pawl.advance(%s, 34)", f"acc:{key}")
+                for sql in harmless:
+                    self.sql(sql)
+                    self.assertEqual(self.problems(), [])
+                error = self.assertRefused("55000", self.sql, change)
+                self.assertIn("the key may mean something else", error.diag.message_primary)
+                update = "UPDATE acc SET id = 1"
+                self.assertRefused("PW002", self.carrying, 33, update, setting="pawl.token.acc")
+                self.sql("SELECT pawl.set_mode('acc', 'observe')")
+                self.sql(change)
+                self.write(update)
+                ((severity, _, _, problem),) = self.problems()
+                self.assertEqual(severity, "error")
+                self.assertIn("the key may mean something else", problem)
+                self.sql(undo)
+                self.assertEqual(self.problems(), [])
+                self.sql("SELECT pawl.unprotect('acc')")
+                self.sql("SELECT pawl.drop_guard('acc')")
+
     def test_types_with_several_spellings_of_one_key_are_refused_by_protect(self):
         self.sql("CREATE EXTENSION IF NOT EXISTS citext")
         self.sql(
@@ -194,6 +287,81 @@ class Reach(OrdersCase):
         error = self.assertRefused("55000", self.sql, "SELECT pawl.advance('acc:7', 40)")
         self.assertIn("did not reach the row acc:7", error.diag.message_primary)
         self.assertIsNone(self.fence("acc:7"))
+
+    def test_triggers_that_name_no_schema_do_not_stop_advance(self):
+        """They run with the search_path of a session of the table's owner; what the caller has
+        made does not come before that."""
+        self.cluster.psql(
+            """
+            CREATE SCHEMA bank; CREATE TABLE bank.log (n bigint); CREATE TABLE log (n bigint);
+            CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+              INSERT INTO log VALUES (NEW.pawl_token); RETURN NEW; END $$;
+            ALTER TABLE acc SET SCHEMA bank;
+            DO $$ BEGIN IF to_regrole('teller') IS NULL THEN CREATE ROLE teller; END IF; END $$;
+            GRANT ALL ON SCHEMA bank TO teller; GRANT ALL ON bank.log, log TO teller;
+            ALTER TABLE bank.acc OWNER TO teller;""",
+            self.db,
+        )
+        guard = self.protect(table="bank.acc", key="id", require_token=False)
+        self.sql(
+            "CREATE TRIGGER note AFTER UPDATE ON bank.acc FOR EACH ROW EXECUTE FUNCTION note()"
+        )
+        caller = self.connect(autocommit=True)
+        rows(caller, "CREATE TEMP TABLE log (n bigint)")
+        rows(caller, "SET search_path = pg_temp, bank, pg_catalog")
+        for token, path, found in ((40, None, "public.log"), (41, "bank", "bank.log")):
+            if path:
+                self.sql(f"ALTER ROLE teller IN DATABASE {self.db} SET search_path = {path}")
+            rows(caller, "SELECT pawl.advance(%s, %s)", f"{guard}:7", token)
+            self.assertEqual(self.sql(f"SELECT n FROM {found}"), [(token,)])
+        self.assertEqual(rows(caller, "SELECT n FROM pg_temp.log"), [])
+
+    def test_a_key_that_may_be_null_is_refused_or_fails_no_write(self):
+        guard = self.protect(table="acc", key="id", require_token=False)
+        self.sql("ALTER TABLE acc DROP CONSTRAINT acc_pkey")
+        change = "ALTER TABLE acc ALTER id DROP NOT NULL"
+        error = self.assertRefused("55000", self.sql, change)
+        self.assertIn("its key id may be NULL", error.diag.message_primary)
+        self.sql("SELECT pawl.set_mode(%s, 'observe')", guard)
+        self.sql(change)
+        for sql in (
+            "INSERT INTO acc VALUES (NULL)",
+            "UPDATE acc SET n = n + 1",
+            "UPDATE acc SET id = NULL",
+            "DELETE FROM acc",
+        ):
+            self.carrying(34, sql, setting="pawl.token.acc")
+        ((severity, _, object_, problem),) = self.problems()
+        self.assertEqual((severity, object_), ("error", "public.acc"))
+        self.assertIn("its key id may be NULL", problem)
+
+    def test_a_token_that_is_set_for_a_role_or_a_function_is_named(self):
+        self.protect(table="acc", key="id", require_token=False)
+        role = f"role_of_{self.db}"
+        for make, who, undo in (
+            (
+                f"CREATE ROLE {role}; ALTER ROLE {role} SET pawl.token.acc = 40",
+                f"role {role}",
+                f"DROP ROLE {role}",
+            ),
+            (
+                f"ALTER DATABASE {self.db} SET pawl.token.acc = 40",
+                f"database {self.db}",
+                f"ALTER DATABASE {self.db} RESET pawl.token.acc",
+            ),
+            (
+                "CREATE FUNCTION f() RETURNS void LANGUAGE sql SET pawl.token.acc = '40' AS ''",
+                "function public.f()",
+                "DROP FUNCTION f()",
+            ),
+        ):
+            with self.subTest(who):
+                self.sql(make)
+                ((severity, guard, object_, problem),) = self.problems()
+                self.assertEqual((severity, guard, object_), ("warning", "acc", who))
+                self.assertIn("carry that token without a lease", problem)
+                self.sql(undo)
+                self.assertEqual(self.problems(), [])
 
     def test_row_security_that_hides_rows_from_the_guard_is_refused(self):
         self.cluster.psql(

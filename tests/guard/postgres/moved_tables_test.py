@@ -123,6 +123,98 @@ class MovedTables(OrdersCase):
         self.sql("SELECT pawl.unprotect('part_a')")
         self.write("UPDATE part_a SET n = 2")
 
+    def fenced_partition(self):
+        """A table with a fence per row, whose row 1 has the fence 34 in itself only."""
+        self.cluster.psql(
+            """
+            CREATE TABLE parts (id int PRIMARY KEY, n int DEFAULT 0) PARTITION BY RANGE (id);
+            CREATE TABLE part_a PARTITION OF parts FOR VALUES FROM (0) TO (1000);
+            INSERT INTO parts VALUES (1);""",
+            self.db,
+        )
+        self.protect(table="parts", key="id")
+        self.carrying(34, "UPDATE parts SET n = 1", setting="pawl.token.parts")
+        self.assertEqual(self.sql("SELECT key FROM pawl.keyed_fence"), [])
+
+    def test_the_fences_of_a_detached_partition_stay(self):
+        new = "CREATE TABLE part_b PARTITION OF parts FOR VALUES FROM (0) TO (1000)"
+        insert = "INSERT INTO parts VALUES (1)"
+        for how in ("", " CONCURRENTLY"):
+            with self.subTest(how):
+                self.fenced_partition()
+                self.sql(f"ALTER TABLE parts DETACH PARTITION part_a{how}")
+                self.sql(new)
+                self.assertRefused("PW002", self.carrying, 33, insert, setting="pawl.token.parts")
+                self.sql("DROP TABLE part_a")
+                self.carrying(34, insert, setting="pawl.token.parts")
+                self.sql("SELECT pawl.unprotect('parts')")
+                self.sql("SELECT pawl.drop_guard('parts')")
+                self.sql("DROP TABLE parts")
+
+    def test_a_partition_is_not_dropped_with_the_fences_in_its_rows(self):
+        self.fenced_partition()
+        for drop in ("DROP TABLE part_a", "DROP TABLE IF EXISTS unrelated, part_a CASCADE"):
+            error = self.assertRefused("55000", self.sql, drop)
+            self.assertIn("DETACH PARTITION public.part_a first", error.diag.message_hint)
+        self.sql("CREATE TABLE unrelated (id int)")
+        self.sql("DROP TABLE unrelated")
+        self.sql("SELECT pawl.set_mode('parts', 'shadow')")
+        self.sql("DROP TABLE part_a", on=self.admin)
+        self.assertIn("are gone with it", "".join(self.admin.notices))
+        self.sql("SELECT pawl.set_mode('parts', 'enforce')")
+        self.sql("DROP TABLE parts")
+
+    def test_a_detached_partition_is_not_written_through_another_table(self):
+        self.cluster.psql(
+            """
+            CREATE TABLE parts (id int NOT NULL, n int DEFAULT 0) PARTITION BY RANGE (id);
+            CREATE TABLE part_a PARTITION OF parts FOR VALUES FROM (0) TO (1000);
+            INSERT INTO parts VALUES (1);
+            CREATE TABLE other (id int NOT NULL, n int DEFAULT 0) PARTITION BY RANGE (id);""",
+            self.db,
+        )
+        self.protect(table="parts", by="id")
+        self.sql("SELECT pawl.advance('parts:1', 34)")
+        self.sql("ALTER TABLE parts DETACH PARTITION part_a")
+        attach = "ALTER TABLE {} ATTACH PARTITION part_a FOR VALUES FROM (0) TO (1000)"
+        error = self.assertRefused("55000", self.sql, attach.format("other"))
+        self.assertIn("writes through that are not judged", error.diag.message_primary)
+        self.sql("SELECT pawl.set_mode('parts', 'shadow')")
+        self.sql(attach.format("other"))
+        errors = [p[2:] for p in self.problems() if p[0] == "error"]
+        self.assertEqual([table for table, _ in errors], ["public.part_a"])
+        self.assertIn("is a partition or a child of public.other now", errors[0][1])
+        self.sql("ALTER TABLE other DETACH PARTITION part_a")
+        self.sql("SELECT pawl.set_mode('parts', 'enforce')")
+        self.sql(attach.format("parts"))
+        self.assertEqual(self.problems(), [])
+
+    def test_rules_and_views_that_put_writes_elsewhere_are_named(self):
+        self.protect()
+        self.sql("CREATE RULE none AS ON DELETE TO orders DO INSTEAD NOTHING")
+        self.assertEqual(self.problems(), [])
+        self.sql("CREATE TABLE side (id int, n int)")
+        self.sql(
+            "CREATE RULE away AS ON UPDATE TO orders DO INSTEAD "
+            "UPDATE side SET n = NEW.n WHERE id = OLD.id"
+        )
+        ((severity, guard, object_, problem),) = self.problems()
+        self.assertEqual((severity, guard, object_), ("warning", "orders", "public.orders"))
+        self.assertIn("the rule away of it puts writes elsewhere", problem)
+        self.sql("DROP RULE away ON orders")
+        self.sql("ALTER TABLE orders RENAME TO orders_t")
+        self.sql("CREATE VIEW orders AS SELECT * FROM orders_t")
+        self.assertEqual(self.problems(), [])
+        self.sql(
+            "CREATE FUNCTION away() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'"
+        )
+        self.sql(
+            "CREATE TRIGGER away INSTEAD OF UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION away()"
+        )
+        ((severity, _, _, problem),) = self.problems()
+        self.assertEqual(severity, "warning")
+        self.assertIn("a view has the name of a table under this guard", problem)
+
     def test_a_partition_made_with_its_schema_is_guarded(self):
         self.sql("CREATE TABLE parts (id int NOT NULL, n int DEFAULT 0) PARTITION BY RANGE (id)")
         self.protect(table="parts")
