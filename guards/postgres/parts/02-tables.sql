@@ -81,6 +81,12 @@ CREATE TABLE IF NOT EXISTS pawl.key_part (
   PRIMARY KEY (guard, class, obj, sub)
 );
 
+-- The functions of the guard as it has made them: see pawl._note_functions().
+CREATE TABLE IF NOT EXISTS pawl.function_made (
+  name text PRIMARY KEY,
+  made text NOT NULL
+);
+
 -- Fences of keyed resources. keyed and by: the fences. row: what is left of rows that were deleted, what was advanced before
 -- there was a row, and a memory of rows that came or were used; where there is a row, its own column counts as well.
 CREATE TABLE IF NOT EXISTS pawl.keyed_fence (

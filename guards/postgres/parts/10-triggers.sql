@@ -339,6 +339,21 @@ END $b$ $f$, g.id, CASE WHEN pins <> '' THEN 'SET search_path = pg_catalog, pg_t
     by_op[1], by_op[2], by_op[3], pawl._touched_sql(g, 'INSERT'), pawl._touched_sql(g, 'DELETE'), pawl._touched_sql(g, 'UPDATE'), concat('pawl.fence_', g.id));
 END $$;
 
+-- A function as it is now: its body, its settings, and with whose rights it runs.
+CREATE OR REPLACE FUNCTION pawl._functions(named text) RETURNS TABLE (name text, now text, guard_id int)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('%s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)), md5(concat_ws(' ', p.prosrc, p.probin, p.proconfig::text, p.prosecdef, p.provolatile)),
+         substring(p.proname, '^[a-z]+_([0-9]+)$')::int
+    FROM pg_proc p WHERE p.pronamespace = 'pawl'::regnamespace AND p.proname ~ named
+$$;
+
+-- Notes the functions of the guard, or some, as it has just made them: others who may change them (a superuser; of some the owner of a
+-- table) are noticed by problems().
+CREATE OR REPLACE FUNCTION pawl._note_functions(named text DEFAULT '') RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+  INSERT INTO pawl.function_made (name, made) SELECT f.name, f.now FROM pawl._functions(named) f ON CONFLICT (name) DO UPDATE SET made = excluded.made
+$$;
+
 CREATE OR REPLACE FUNCTION pawl._generate(g pawl.guard) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -351,6 +366,7 @@ BEGIN
     WHEN 'by' THEN PERFORM pawl._generate_by(g);
     WHEN 'keyed' THEN RETURN;
   END CASE;
+  PERFORM pawl._note_functions(format('^[a-z]+_%s$', g.id));
   IF to_regprocedure(format('pawl.guard_%s()', g.id)) IS NULL THEN RETURN; END IF;  -- Nothing to guard yet.
   EXECUTE format('REVOKE ALL ON FUNCTION pawl.guard_%s() FROM PUBLIC', g.id);
   -- PostgreSQL copies row triggers to a new partition with the rights of the table's owner.

@@ -65,6 +65,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
    WHERE x.setdatabase = 0 OR d.datname = current_database()
   UNION ALL
   SELECT lower(split_part(s, '=', 1)), 'function ' || p.oid::regprocedure, 'ALTER ROUTINE ' || p.oid::regprocedure FROM pg_proc p CROSS JOIN LATERAL unnest(p.proconfig) s
+   WHERE p.pronamespace <> 'pawl'::regnamespace
 $$;
 
 CREATE OR REPLACE FUNCTION pawl._problems() RETURNS TABLE (severity text, guard text, object text, problem text, fix text)
@@ -152,6 +153,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     FROM pawl.guard g WHERE pawl._is_foreign(g.raiser) OR pawl._is_foreign(g.tightened)
   UNION ALL
   SELECT 'warning', NULL, NULL, 'this server is a replica: only check() and fence() answer here', 'ask the primary' WHERE pg_is_in_recovery()
+  UNION ALL
+  SELECT 'error', g.name, 'pawl.' || f.name, 'somebody has changed this function of the guard', CASE WHEN g.id IS NULL THEN 'install the guard again' ELSE 'SELECT pawl.repair()' END
+    FROM pawl._functions('') f JOIN pawl.function_made m ON m.name = f.name AND m.made <> f.now LEFT JOIN pawl.guard g ON g.id = f.guard_id
   UNION ALL
   SELECT 'error', NULL, NULL, 'the C library pawl_guard cannot be loaded any more: writes under guard fail',
          'install it again, or install the guard again, with PGOPTIONS=''-c pawl.library=off''' WHERE NOT pawl._library_loads()

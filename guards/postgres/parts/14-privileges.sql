@@ -23,7 +23,7 @@ BEGIN
   GRANT SELECT ON pawl.guard, pawl.status TO PUBLIC;
 END $$;
 
-DO $$ BEGIN PERFORM pawl._repair(false); END $$;
+DO $$ BEGIN PERFORM pawl._repair(false), pawl._note_functions(); END $$;
 
 DO $$
 BEGIN

@@ -407,6 +407,29 @@ class Changes(OrdersCase):
                 self.sql("SELECT pawl.unprotect('orders')")
                 self.sql("SELECT pawl.drop_guard('orders')")
 
+    def test_a_function_of_the_guard_that_somebody_has_changed_is_named(self):
+        self.guard()
+        replace = (
+            "CREATE OR REPLACE FUNCTION pawl.guard_1() RETURNS trigger LANGUAGE plpgsql "
+            "AS 'BEGIN RETURN NULL; END'"
+        )
+        for change, function, guard in (
+            (replace, "guard_1()", "orders"),
+            ("ALTER FUNCTION pawl.guard_1() SET pawl.token.orders = '34'", "guard_1()", "orders"),
+            ("ALTER FUNCTION pawl._read_committed() IMMUTABLE", "_read_committed()", None),
+        ):
+            with self.subTest(change):
+                self.sql(change)
+                ((severity, of, object_, problem),) = self.problems()
+                self.assertEqual((severity, of, object_), ("error", guard, f"pawl.{function}"))
+                self.assertIn("somebody has changed this function", problem)
+                if guard:
+                    self.sql("SELECT pawl.repair()")
+                else:
+                    self.cluster.install(self.db)
+                self.assertNoProblem()
+                self.assertStale()
+
     def test_a_setting_of_the_owner_does_not_hide_a_change(self):
         self.guard(key="id")
         db = self.connect(autocommit=True)
