@@ -22,8 +22,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
          FROM pg_attribute a WHERE a.attrelid = obj AND a.attnum = sub AND NOT a.attisdropped)
     WHEN 'pg_proc'::regclass THEN
       (SELECT jsonb_build_object('name', p.oid::regprocedure::text, 'body', md5(concat_ws(' ', p.prosrc, p.probin, pg_get_function_sqlbody(p.oid), p.proconfig::text)),
-                'candidates', (SELECT string_agg(c.oid::regprocedure::text, ' ' ORDER BY c.oid::regprocedure::text) FROM pg_proc c
-                                WHERE c.proname = p.proname AND c.pronamespace = p.pronamespace AND p.pronamespace <> 'pg_catalog'::regnamespace)) FROM pg_proc p WHERE p.oid = obj)
+                'candidates', (SELECT string_agg(c.name, ' ' ORDER BY c.name COLLATE "C") FROM (
+                                 SELECT o.oid::regprocedure::text FROM pg_proc o WHERE o.proname = p.proname AND o.pronamespace = p.pronamespace
+                                 UNION ALL SELECT t.oid::regtype::text FROM pg_type t WHERE t.typname = p.proname AND t.typnamespace = p.pronamespace) AS c(name)  -- A cast in the form of a call.
+                                WHERE p.pronamespace <> 'pg_catalog'::regnamespace)) FROM pg_proc p WHERE p.oid = obj)
     WHEN 'pg_operator'::regclass THEN
       (SELECT jsonb_build_object('name', o.oid::regoperator::text, 'body', o.oprcode::regprocedure::text,
                 'candidates', (SELECT string_agg(c.oid::regoperator::text, ' ' ORDER BY c.oid::regoperator::text) FROM pg_operator c
@@ -209,8 +211,12 @@ BEGIN
       PERFORM pawl._uncover(g.id, r.tbl);
       CONTINUE;
     END IF;
+    IF EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = g.id AND k.how = 'another') THEN
+      CONTINUE WHEN NOT pawl._means_the_same(g.id);
+      PERFORM pawl._note_key(g.id);
+    END IF;
     PERFORM pawl._find_key_types(g.id);
-    PERFORM pawl._note_key(g.id) WHERE NOT EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = g.id) OR pawl._means_the_same(g.id);
+    PERFORM pawl._note_key(g.id) WHERE NOT EXISTS (SELECT FROM pawl._key_changes() k WHERE k.guard_id = g.id);
     SELECT o.* INTO STRICT g FROM pawl.guard o WHERE o.id = r.id;
     PERFORM pawl._generate(g);
   END LOOP;
@@ -316,7 +322,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard CROSS JOIN LATERAL pawl._broken(g, p.tbl) AS b(why) WHERE b.why IS NOT NULL
   UNION ALL
   SELECT g.id, p.tbl, p.tbl::text, k.obj,
-         format(CASE k.how WHEN 'another' THEN 'the key may mean something else than %s, of whose name or type there is another or a cast' ELSE '%s has changed' END
+         format(CASE k.how WHEN 'another' THEN 'the key may mean something else than %s: something of its name, or a cast of its type, has come or gone' ELSE '%s has changed' END
                 || ' since the table was protected: keys may be spelled otherwise, and have no fence under the new spelling', k.was),
          'advance the resources to a token of a new lease, then SELECT pawl.repair()'
     FROM pawl._key_changes() k JOIN pawl.guard g ON g.id = k.guard_id JOIN pawl.protected p ON p.guard = g.id
@@ -455,14 +461,16 @@ BEGIN
   changed := ARRAY(SELECT d.objid FROM pg_event_trigger_ddl_commands() d
                    UNION SELECT c.oid FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON d.classid = 'pg_namespace'::regclass AND c.relnamespace = d.objid AND c.relkind IN ('r', 'p'));
   -- What could be meant instead of a part of a key counts as that part.
-  IF TG_TAG ~ '^(CREATE|ALTER) (FUNCTION|ROUTINE|OPERATOR|CAST)$' THEN
+  IF TG_TAG ~ '^(CREATE|ALTER) (FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|OPERATOR|CAST|DOMAIN|TYPE)$' THEN
     changed := changed || ARRAY(SELECT k.obj FROM pawl._parts_here() k WHERE CASE k.class
-      WHEN 'pg_proc'::regclass THEN EXISTS (SELECT FROM pg_proc p JOIN pg_proc n ON n.proname = p.proname AND n.pronamespace = p.pronamespace WHERE p.oid = k.obj AND n.oid = ANY (changed))
+      WHEN 'pg_proc'::regclass THEN EXISTS (SELECT FROM pg_proc p WHERE p.oid = k.obj AND (
+             EXISTS (SELECT FROM pg_proc n WHERE n.proname = p.proname AND n.pronamespace = p.pronamespace AND n.oid = ANY (changed))
+             OR EXISTS (SELECT FROM pg_type n WHERE n.typname = p.proname AND n.typnamespace = p.pronamespace AND n.oid = ANY (changed))))
       WHEN 'pg_operator'::regclass THEN EXISTS (SELECT FROM pg_operator p JOIN pg_operator n ON n.oprname = p.oprname AND n.oprnamespace = p.oprnamespace WHERE p.oid = k.obj AND n.oid = ANY (changed))
       WHEN 'pg_type'::regclass THEN EXISTS (SELECT FROM pg_cast c WHERE c.oid = ANY (changed) AND k.obj IN (c.castsource, c.casttarget)) ELSE false END);
   END IF;
   IF TG_TAG ~ '^DROP ' THEN PERFORM pawl._insist_on_kept_fences(); END IF;
-  IF TG_TAG ~ ' (FUNCTION|ROUTINE|TYPE|OPERATOR|CAST)$' AND TG_TAG !~ '^DROP ' AND NOT EXISTS (SELECT FROM pawl.key_part k WHERE k.obj = ANY (changed) OR k.home <> pawl._home()) THEN RETURN; END IF;
+  IF TG_TAG ~ ' (FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|OPERATOR|CAST|DOMAIN|TYPE)$' AND TG_TAG !~ '^DROP ' AND NOT EXISTS (SELECT FROM pawl.key_part k WHERE k.obj = ANY (changed) OR k.home <> pawl._home()) THEN RETURN; END IF;
   IF TG_TAG ~ ' VIEW$' AND NOT EXISTS (SELECT FROM pawl.protected p WHERE to_regclass(p.named) = ANY (changed)) THEN RETURN; END IF;
   IF NOT EXISTS (SELECT FROM pawl.protected) THEN RETURN; END IF;
   judged := ARRAY(SELECT DISTINCT t.guard_id FROM pawl._own_triggers() t);

@@ -114,12 +114,12 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
          'install again as a superuser, or SELECT pawl.repair() after each new partition'
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard JOIN pg_class c ON c.oid = p.tbl
    WHERE (c.relkind = 'p' OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = p.tbl))
-     AND NOT EXISTS (SELECT FROM pg_event_trigger e WHERE e.evtname = 'pawl_partitions' AND e.evtenabled = 'A')
+     AND (SELECT count(*) FROM pg_event_trigger e WHERE e.evtname IN ('pawl_partitions', 'pawl_drops') AND e.evtenabled = 'A') < 2
   UNION ALL
   SELECT 'warning', g.name, p.tbl::text, format('a change of the key %s, or of the table''s name or owner, is not followed, and may fail writes: the event trigger is missing or not ALWAYS', g.key),
          'install again as a superuser, or SELECT pawl.repair() in the transaction that makes such a change'
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard AND g.kind IN ('row', 'by') JOIN pg_class c ON c.oid = p.tbl
-   WHERE NOT EXISTS (SELECT FROM pg_event_trigger e WHERE e.evtname = 'pawl_partitions' AND e.evtenabled = 'A')
+   WHERE (SELECT count(*) FROM pg_event_trigger e WHERE e.evtname IN ('pawl_partitions', 'pawl_drops') AND e.evtenabled = 'A') < 2
   UNION ALL
   SELECT 'warning', g.name, f.tbl::text, format('the rule %s of it puts writes elsewhere: what does not go to a table under this guard is not judged', r.rulename), format('DROP RULE %I ON %s', r.rulename, f.tbl)
     FROM pawl.protected p JOIN pawl.guard g ON g.id = p.guard CROSS JOIN LATERAL pawl._family(p.tbl) f JOIN pg_rewrite r ON r.ev_class = f.tbl AND r.is_instead AND r.ev_type <> '1'

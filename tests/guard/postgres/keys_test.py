@@ -111,6 +111,23 @@ class Spellings(OrdersCase):
                 "DROP FUNCTION region(int)",
             ),
             (
+                "public.region(id)",
+                "r1",
+                (
+                    "CREATE AGGREGATE other(int) (SFUNC = int4pl, STYPE = int)",
+                    "CREATE DOMAIN one AS text",
+                ),
+                "CREATE AGGREGATE region(int) (SFUNC = int4pl, STYPE = int)",
+                "DROP AGGREGATE region(int)",
+            ),
+            (
+                "public.region(id)",
+                "r1",
+                ("CREATE TYPE two AS (n int)", "CREATE PROCEDURE region() LANGUAGE sql AS ''"),
+                "CREATE DOMAIN region AS text",
+                "DROP DOMAIN region",
+            ),
+            (
                 "id OPERATOR(public.###) 10",
                 "m1",
                 (
