@@ -74,10 +74,16 @@ class Core {
   // --- Starting ----------------------------------------------------------------------------------
   // Reserves room, when the store knows how many leases will come.
   void expect(std::uint64_t leases);
-  // One record of the store, in any order. kInvalid: it is damaged, or contradicts another.
+  // One record of the store, in any order; it replaces the one with the same key. kInvalid: it is
+  // damaged, or contradicts another.
   Result<void> load(std::string_view key, std::string_view value);
+  // The record with this key, if there is one, is not in the store any more.
+  void unload(std::string_view key);
+  // As if nothing had been loaded.
+  void unload_all();
   // Everything is loaded. Tokens continue above `high_water`; every lease starts with its full TTL
-  // at `now` (G4). kInvalid: the records contradict each other, or `high_water`.
+  // at `now` (G4). One pass over the leases, which decodes and allocates nothing for each. kInvalid:
+  // the records contradict each other, or `high_water`.
   Result<void> loaded(Token high_water, Now now);
 
   // No batch will hold more than this. What would be too much waits: expiries and grants from a
@@ -246,6 +252,8 @@ class Core {
 
   // --- core_loading.cc ---------------------------------------------------------------------------
   Result<void> load_lease(const LeaseRecord& record);
+  void unload_lease(Index lease);
+  [[nodiscard]] Index find_loaded(Token token) const;
   // Makes a loaded lease a holder, in order of token, and starts its time.
   Result<void> place_loaded(Index lease, Now now);
 
@@ -268,9 +276,9 @@ class Core {
   std::deque<PendingGrant> pending_grants_;  // In order of batch.
   Accounts accounts_;
   Asks asks_;
-  std::vector<Index> left_;    // Locks whose first waiters have their turn in a later batch.
-  ClosedLocks closed_;         // Kept closed by leases that are over.
-  std::vector<Index> loaded_;  // Leases between load() and loaded().
+  std::vector<Index> left_;  // Locks whose first waiters have their turn in a later batch.
+  ClosedLocks closed_;       // Kept closed by leases that are over.
+  HashIndex loaded_;         // Between load() and loaded(): the leases, by token.
   WorkCount work_;
 };
 

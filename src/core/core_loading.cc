@@ -2,11 +2,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/mutants.h"
 #include "core/core.h"
 
 namespace pawl::core {
+namespace {
+
+// Tokens are dense; a hash table wants them spread.
+std::uint64_t hash_of(Token token) {
+  return token.value * 0x9E3779B97F4A7C15U;
+}
+
+}  // namespace
 
 void Core::expect(std::uint64_t leases) {
   holders_.leases.reserve(leases);
@@ -29,7 +40,25 @@ Result<void> Core::load(std::string_view key, std::string_view value) {
   }
   const auto record = decode_lease(key, value);
   if (!record) return record.error();
+  if (const Index before = find_loaded(record->token); before != kNone) unload_lease(before);
   return load_lease(*record);
+}
+
+void Core::unload(std::string_view key) {
+  if (key == kRestoredKey) return restore_wait_.load(Millis(0));
+  if (!is_lease_key(key)) return;
+  if (const Index index = find_loaded(token_of(key)); index != kNone) unload_lease(index);
+}
+
+void Core::unload_all() {
+  const Options options = options_;
+  std::destroy_at(this);
+  std::construct_at(this, options);
+}
+
+Index Core::find_loaded(Token token) const {
+  return loaded_.find(hash_of(token),
+                      [&](Index index) { return holders_.leases.items[index].token == token; });
 }
 
 Result<void> Core::load_lease(const LeaseRecord& stored) {
@@ -45,8 +74,11 @@ Result<void> Core::load_lease(const LeaseRecord& stored) {
     request = requests_.add_waiting(record.request, fingerprint(record.locks, record.terms), kNone);
   }
   ShortList<Index, limits::kLocksPerLease> locks;
-  for (const std::string_view name : record.locks)
-    locks.push_back(holders_.locks.find_or_add(name));
+  for (const std::string_view name : record.locks) {
+    const Index lock = holders_.locks.find_or_add(name);
+    ++holders_.locks.items[lock].holders;  // Only counted: loaded() links them in order.
+    locks.push_back(lock);
+  }
   const Index index = holders_.add_lease(record, {locks.begin(), locks.size()}, request);
   if (request != kNone) requests_.granted(request, index, record.token);
   // Whatever the limits are now: a lease that was granted stands.
@@ -54,17 +86,34 @@ Result<void> Core::load_lease(const LeaseRecord& stored) {
   Lease& lease = holders_.leases.items[index];
   if (lease.extra != nullptr) lease.extra->bytes = bytes;
   accounts_.add_lease(0, bytes_of(lease));
-  loaded_.push_back(index);
+  loaded_.insert(hash_of(record.token), index);
   return {};
+}
+
+void Core::unload_lease(Index index) {
+  Lease& lease = holders_.leases.items[index];
+  loaded_.erase(hash_of(lease.token), index);
+  accounts_.remove_lease(0, bytes_of(lease));
+  if (lease.extra != nullptr && lease.extra->request != kNone)
+    requests_.withdraw(lease.extra->request);
+  for (const Index lock : holders_.locks_of(lease)) {
+    if (--holders_.locks.items[lock].holders == 0) holders_.locks.forget(lock);
+  }
+  holders_.leases.forget_id(index);
+  holders_.leases.items.remove(index);
 }
 
 // Records come in no promised order; holders and live leases are kept in order of token.
 Result<void> Core::loaded(Token high_water, Now now) {
   const Slab<Lease>& leases = holders_.leases.items;
-  const auto by_token = [&](Index a, Index b) { return leases[a].token < leases[b].token; };
-  if (!std::is_sorted(loaded_.begin(), loaded_.end(), by_token))
-    std::sort(loaded_.begin(), loaded_.end(), by_token);
-  const Token newest = loaded_.empty() ? Token{} : leases[loaded_.back()].token;
+  std::vector<std::pair<Token, Index>> in_order;
+  in_order.reserve(leases.size());
+  for (Index index = 0; index < leases.end(); ++index) {
+    if (leases[index].phase != Phase::kUnused) in_order.emplace_back(leases[index].token, index);
+  }
+  if (!std::is_sorted(in_order.begin(), in_order.end()))
+    std::sort(in_order.begin(), in_order.end());
+  const Token newest = in_order.empty() ? Token{} : in_order.back().first;
   const Token last = changes_.last_token();
   if (newest > last || last > high_water) {
     return Error{Code::kInvalid,
@@ -78,7 +127,9 @@ Result<void> Core::loaded(Token high_water, Now now) {
     changes_.load_token(std::min(high_water, Token{limits::kTokenMax}));
   lease_timers_.start(passed_ms(now.tick));
   waiters_.start(now.tick);
-  for (const Index index : loaded_) {
+  for (Index lock = 0; lock < holders_.locks.items.end(); ++lock)
+    holders_.locks.items[lock].holders = 0;
+  for (const auto& [token, index] : in_order) {
     if (const auto placed = place_loaded(index, now); !placed) return placed;
   }
   loaded_ = {};

@@ -53,6 +53,53 @@ TEST_F(CoreTest, ARestartKeepsEverythingThatAHolderWasGranted) {
   EXPECT_EQ(describe(renews(holder.lease)), "renewed, left 7000ms") << "MAXHOLD began again";
 }
 
+// What a standby does: it follows the records, and takes over.
+TEST_F(CoreTest, ACoreThatFollowedIsAsOneThatLoadsTheResult) {
+  Core follower(options_);
+  const auto follow = [&](std::string_view key, std::string_view value) {
+    ASSERT_TRUE(follower.load(key, value));
+  };
+  Spec delayed = exclusive({"closed", "b"}, 5s);
+  delayed.delay = 30s;
+  delayed.request = kRequest;
+  takes(delayed);
+  const Granted released = takes(exclusive({"gone"}));
+  takes(limit(2, "few"));
+  takes(limit(2, "few"));
+  takes(shared("many"));
+  for (const auto& [key, value] : disk_) follow(key, value);
+  const std::string gone = lease_key(released.token);
+  releases(released.lease);
+  after(5s);  // The first one expires, and keeps its locks closed.
+  commit();
+  follower.unload(gone);
+  follower.unload(gone);
+  for (auto record = disk_.rbegin(); record != disk_.rend(); ++record)
+    follow(record->first, record->second);
+  ASSERT_TRUE(follower.loaded(Token{high_water_}, now_));
+  restart();
+  Batch followed, loaded;
+  follower.write_state(followed);
+  core_->write_state(loaded);
+  EXPECT_EQ(followed.bytes(), loaded.bytes());
+  EXPECT_EQ(describe(follower.inspect("closed", now_)), describe(inspect("closed")));
+  EXPECT_EQ(follower.inspect("gone", now_).state, LockState::kFree);
+  EXPECT_EQ(follower.totals().locks, core_->totals().locks) << "a lock that nobody has is gone";
+  EXPECT_EQ(follower.accounts().total().bytes, core_->accounts().total().bytes);
+  EXPECT_FALSE(follower.remembers(kRequest));
+}
+
+TEST_F(CoreTest, ACoreThatForgetsWhatItFollowedCanBeginAgain) {
+  Core follower(options_);
+  takes(exclusive({"a"}));
+  for (const auto& [key, value] : disk_) ASSERT_TRUE(follower.load(key, value));
+  follower.unload_all();
+  EXPECT_EQ(follower.totals().locks, 0U);
+  for (const auto& [key, value] : disk_) ASSERT_TRUE(follower.load(key, value));
+  ASSERT_TRUE(follower.loaded(Token{high_water_}, now_));
+  EXPECT_EQ(follower.totals().leases, 1U);
+}
+
 TEST_F(CoreTest, TheWrittenStateIsWhatTheStoreHolds) {
   Spec delayed = exclusive({"closed"}, 1s);
   delayed.delay = 30s;

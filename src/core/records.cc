@@ -88,6 +88,10 @@ std::string lease_key(Token token) {
   return key;
 }
 
+Token token_of(std::string_view lease_key) {
+  return Token{ByteReader(lease_key.substr(1)).u64_ordered()};
+}
+
 bool is_lease_key(std::string_view key) {
   return key.size() == 9 && key[0] == kLeasePrefix;
 }
@@ -125,7 +129,7 @@ void encode(const LeaseRecord& r, std::string& out) {
 Result<LeaseRecord> decode_lease(std::string_view key, std::string_view value) {
   if (!is_lease_key(key)) return damage("not a lease's key");
   LeaseRecord r;
-  r.token.value = ByteReader(key.substr(1)).u64_ordered();
+  r.token = token_of(key);
   ByteReader in(value);
   const std::uint8_t version = in.u8();
   if (in.ok() && version != kVersion)

@@ -62,6 +62,8 @@ inline constexpr std::string_view kRestoredKey = "W";
 [[nodiscard]] std::string lease_key(Token token);
 // Whether a key has the form that lease_key() gives; its token may still be out of range.
 [[nodiscard]] bool is_lease_key(std::string_view key);
+// The token in a key of that form.
+[[nodiscard]] Token token_of(std::string_view lease_key);
 
 // --- Values --------------------------------------------------------------------------------------
 // The value of the lease's record. Replaces what `out` held.

@@ -37,7 +37,7 @@ Result<store::BackupDone> back_up(const Options& options) {
   meta.writer = fmt::format("pawld {}", kVersion);
   store::PosixFiles files;
   return store::journal::write_backup(files, options.backup_to, std::move(meta),
-                                      (*access)->copy().take_records());
+                                      (*access)->take_records());
 }
 
 // One entry with all records, and a head that says that whoever reads it may take over.

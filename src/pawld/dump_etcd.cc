@@ -18,10 +18,10 @@ void print(EtcdAccess& access) {
   fmt::print("cluster {}: incarnation {}, epoch {}, write {}, {} {}\n", access.cluster(),
              to_hex(head.incarnation), head.epoch, head.n, active ? "active" : "resigned",
              head.address);
-  const auto& index = access.copy().index();
+  const auto& index = access.index();
   fmt::print("log: entries {} to {}, {} bytes, {} of them live; batch {}, last token {}\n",
              head.first, head.last, index.bytes(), index.live_bytes(), head.sequence, head.covered);
-  for (const auto& [key, value] : access.copy().take_records())
+  for (const auto& [key, value] : access.take_records())
     fmt::print("  {}\n", core::describe(key, value));
 }
 

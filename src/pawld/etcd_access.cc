@@ -65,11 +65,14 @@ Result<void> EtcdAccess::take(const SharedLog::ReadAnswer& answer) {
   if (!head) return head.error();
   head_ = std::move(*head);
   // Not begun, or what would come next is cleaned away meanwhile.
-  if (!copy_ || copy_->next() < head_->first)
+  if (!copy_ || copy_->next() < head_->first) {
     copy_.emplace(*head_, store::cluster::CleaningLimits{});
+    records_ = {};
+  }
   for (const auto& entry : answer.entries) {
     if (entry.number < copy_->next()) continue;
     if (auto taken = copy_->take(entry.number, entry.bytes); !taken) return taken;
+    records_.apply(store::cluster::operations_of(entry.bytes));
   }
   return {};
 }

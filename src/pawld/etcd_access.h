@@ -1,7 +1,7 @@
 // One shared log in etcd, for the commands that do not serve: it is read whole, and may be created.
 //
 //   auto access = EtcdAccess::open(config);
-//   (*access)->read();            // head() and copy() then, as they were at one moment
+//   (*access)->read();            // head(), index() and records then, as they were at one moment
 //
 // Each call waits for etcd, but not for ever.
 #pragma once
@@ -26,7 +26,9 @@ class EtcdAccess final : private store::cluster::SharedLog::Listener {
   // After read(). Nothing: there is no store of this cluster.
   [[nodiscard]] const store::cluster::Head* head() const { return head_ ? &*head_ : nullptr; }
   // While there is a head.
-  [[nodiscard]] store::cluster::LogCopy& copy() { return *copy_; }
+  [[nodiscard]] const store::cluster::LogIndex& index() const { return copy_->index(); }
+  // Once after each read().
+  [[nodiscard]] store::cluster::LogRecords::Map take_records() { return records_.take(); }
   // Whether keys of the cluster's log are there, with a head or without.
   [[nodiscard]] bool has_entries() const { return has_entries_; }
   [[nodiscard]] const std::string& cluster() const { return cluster_; }
@@ -53,6 +55,7 @@ class EtcdAccess final : private store::cluster::SharedLog::Listener {
   std::optional<Error> failure_;
   std::optional<store::cluster::Head> head_;
   std::optional<store::cluster::LogCopy> copy_;
+  store::cluster::LogRecords records_;
   bool has_entries_ = false;
 };
 

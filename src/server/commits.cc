@@ -75,6 +75,19 @@ void Commits::failed(BatchId batch, const Error& failure) {
   fail(fmt::format("the store failed at batch {}: {}", batch.value, failure.detail), failure);
 }
 
+Result<void> Commits::followed(std::string_view operations) {
+  while (!operations.empty()) {
+    const auto operation = take_operation(operations);
+    if (!operation) return operation.error();
+    if (!operation->put) {
+      core_.unload(operation->key);
+    } else if (auto loaded = core_.load(operation->key, operation->value); !loaded) {
+      return loaded;
+    }
+  }
+  return {};
+}
+
 void Commits::fail(const std::string& text, const Error& error) {
   failed_ = true;
   log_.error(text, {{"event", "store_failed"}});

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,8 @@ class Commits final : private store::Sink {
   void durable(BatchId batch) override;
   void failed(BatchId batch, const Error& error) override;
   void deposed(const store::Active& active) override { deposed_ = active; }
+  Result<void> followed(std::string_view operations) override;
+  void follow_again() override { core_.unload_all(); }
 
   store::Store& store_;
   core::Core& core_;

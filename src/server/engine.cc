@@ -75,9 +75,8 @@ void Engine::stand_by(store::Active active) {
     if (concerned && !session->closed) close(*session);
   }
   commits_.forget_batches();
-  // In the same place, because other parts refer to it.
-  std::destroy_at(&core_);
-  std::construct_at(&core_, settings_.core);
+  // One that stood by already goes on with what it has followed.
+  if (!load_.standby) core_.unload_all();
   load_ = {.loading = true, .loaded = {}, .standby = true, .active = std::move(active)};
   events_pending_ = false;
   handover_.done();

@@ -122,7 +122,8 @@ class Engine final {
   void set_address(std::string address) { settings_.address = std::move(address); }
   [[nodiscard]] const Telemetry& telemetry() const { return telemetry_; }
   [[nodiscard]] Nanos paused() const { return clock_.paused(); }
-  [[nodiscard]] core::Totals totals() const { return core_.totals(); }
+  // Nothing while it loads or stands by.
+  [[nodiscard]] core::Totals totals() const { return services_.totals(); }
   [[nodiscard]] std::vector<LimitUse> limit_uses() const { return services_.limit_uses(); }
   // For checkers that look at the whole state (core/testlib/invariants.h), and the turn's reading
   // of the clock.

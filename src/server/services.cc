@@ -19,7 +19,7 @@ StatusView Services::status(Now now) const {
   view.active = load.standby ? load.active.resp() : settings.address;
   view.epoch = load.standby ? load.active.epoch : load.loaded.epoch;
   view.incarnation = load.standby ? load.active.incarnation : load.loaded.incarnation;
-  view.totals = core.totals();
+  view.totals = totals();
   view.restoring = core.restoring_for(now);
   view.uptime = std::chrono::floor<Millis>(clock.uptime());
   view.paused = std::chrono::floor<Millis>(clock.paused());

@@ -49,6 +49,10 @@ struct Services {
   // Whether locks are granted, and if not, why.
   [[nodiscard]] ServiceState state(Now now) const;
   [[nodiscard]] StatusView status(Now now) const;
+  // Nothing while this pawld loads or stands by.
+  [[nodiscard]] core::Totals totals() const {
+    return load.loading ? core::Totals{} : core.totals();
+  }
   [[nodiscard]] std::vector<LimitUse> limit_uses() const;
 };
 

@@ -143,6 +143,14 @@ class Sink {
   // need not end: it must forget what it had loaded, say nothing that rests on it, and may load
   // again once the store is_active(). Called again when yet another process has become active.
   virtual void deposed(const Active& /*active*/) {}
+
+  // Only of a store that several processes share, only inside pump(), and only while this process
+  // is not active: operations (base/batch.h) that another one has made durable, in order, so that
+  // whoever takes over has their effect in memory already. An error ends the process: the store
+  // holds something that this version cannot read.
+  virtual Result<void> followed(std::string_view /*operations*/) { return {}; }
+  // What was followed() so far is void; all of it comes again.
+  virtual void follow_again() {}
 };
 
 // All functions are called by one thread, the loop's.
@@ -150,9 +158,9 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Visits every live record. Call once, before the first submit, while the store is_active(); and
-  // once more each time that it is so again. An error names file and offset; the store was not
-  // changed.
+  // Visits every live record; none that Sink::followed() has told of. Call once, before the first
+  // submit, while the store is_active(); and once more each time that it is so again. An error names
+  // file and offset; the store was not changed.
   virtual Result<Loaded> load(Visitor& visitor) = 0;
 
   // Makes `batch` durable, while the store is ready(), as the next in its sequence: batches are

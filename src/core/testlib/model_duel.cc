@@ -39,6 +39,7 @@ Duel::Duel(Grain grain)
       model_(options_) {
   now_ = Now{Tick(Millis(5000)), UnixMs{1'700'000'000'000}};
   if (!core_->loaded(Token{}, now_)) wrong_.push_back("an empty store does not load");
+  follower_ = std::make_unique<Core>(options_);
   before_ = snapshot(*core_, now_);
 }
 
@@ -275,8 +276,11 @@ void Duel::arrive() {
     const std::string key(operation->key);
     if (operation->put) {
       disk_[key] = operation->value;
+      const auto loaded = follower_->load(key, operation->value);
+      if (!loaded) wrong_.push_back("follow: " + loaded.error().detail);
     } else {
       disk_.erase(key);
+      follower_->unload(key);
     }
   }
   note("batch " + std::to_string(flying.id.value) + " is durable");
@@ -284,7 +288,8 @@ void Duel::arrive() {
   model_.durable(flying.id, now_);
 }
 
-// kill -9: of the batches on their way, the first few reached the disk.
+// kill -9: of the batches on their way, the first few reached the disk. Half of the time a core goes
+// on that has followed all along, as a standby does.
 void Duel::restart(std::uint32_t choice) {
   for (std::size_t more = flying_.empty() ? 0 : choice % (flying_.size() + 1); more > 0; --more)
     arrive();
@@ -294,6 +299,18 @@ void Duel::restart(std::uint32_t choice) {
   note("restart with " + std::to_string(disk_.size()) + " records, high water " +
        std::to_string(high_water_));
 
+  auto next = load_all(choice);
+  if ((choice >> 7) % 2 == 0) std::swap(next, follower_);
+  const auto loaded = next->loaded(Token{high_water_}, now_);
+  if (!loaded) wrong_.push_back("loaded: " + loaded.error().detail);
+  core_ = std::move(next);
+  follower_ = load_all(choice);
+  model_.restart(Token{high_water_}, now_);
+  pending_.restarted();
+  before_ = snapshot(*core_, now_);
+}
+
+std::unique_ptr<Core> Duel::load_all(std::uint32_t choice) {
   auto next = std::make_unique<Core>(options_);
   std::vector<std::pair<std::string, std::string>> records(disk_.begin(), disk_.end());
   if (!records.empty()) {  // In no promised order.
@@ -306,12 +323,7 @@ void Duel::restart(std::uint32_t choice) {
     const auto loaded = next->load(key, value);
     if (!loaded) wrong_.push_back("load: " + loaded.error().detail);
   }
-  const auto loaded = next->loaded(Token{high_water_}, now_);
-  if (!loaded) wrong_.push_back("loaded: " + loaded.error().detail);
-  core_ = std::move(next);
-  model_.restart(Token{high_water_}, now_);
-  pending_.restarted();
-  before_ = snapshot(*core_, now_);
+  return next;
 }
 
 // --- Comparing -----------------------------------------------------------------------------------

@@ -57,6 +57,8 @@ class Duel {
   void commit();
   void arrive();
   void restart(std::uint32_t choice);
+  // A core with what is on the disk, in an order that depends on `choice`.
+  [[nodiscard]] std::unique_ptr<Core> load_all(std::uint32_t choice);
   naive::Spec make_spec(const Command& command);
   LeaseId pick_lease(std::uint32_t choice) const;
   WaiterId next_waiter(bool expects_an_answer = true);
@@ -71,7 +73,8 @@ class Duel {
 
   Options options_;
   Grain grain_;
-  std::unique_ptr<Core> core_;  // Another one after each restart.
+  std::unique_ptr<Core> core_;      // Another one after each restart.
+  std::unique_ptr<Core> follower_;  // Has every record as it became durable.
   naive::Model model_;
   Now now_;
   Snapshot before_;

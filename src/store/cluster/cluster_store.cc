@@ -62,7 +62,11 @@ void ClusterStore::on_timer() {
     claim();
   }
   if (reading_ != Reading::kNothing || now < read_at_) return;
-  role_ == Role::kActive ? begin_cleaning() : read_on();
+  if (role_ == Role::kActive) {
+    begin_cleaning();
+  } else if (unfollowed_.empty()) {
+    read_on();
+  }
 }
 
 Nanos ClusterStore::next_timer() const {
@@ -179,11 +183,12 @@ void ClusterStore::confirmed() {
   window_end_ = done.first_sent + settings_.role_ttl / 100 * 99 - margin;
   if (role_ == Role::kClaiming) {
     role_ = Role::kCompleting;
-    if (!copy_) copy_.emplace(head_, settings_.cleaning);
+    if (!copy_) begin_copy(head_);
     if (copy_is_complete()) {
       begin_to_serve();
-    } else if (reading_ == Reading::kNothing) {
-      read_on();
+    } else {
+      read_at_ = Nanos(0);
+      if (reading_ == Reading::kNothing && unfollowed_.empty()) read_on();
     }
   } else if (role_ == Role::kActive) {
     if (done.write.entry != 0) copy_->append(done.write.entry, done.write.bytes);
@@ -224,7 +229,10 @@ void ClusterStore::begin_to_serve() {
 }
 
 void ClusterStore::become_standby() {
-  if (role_ == Role::kActive) copy_.reset();  // It was given away, or is no longer complete.
+  if (role_ == Role::kActive) {  // What it wrote last may not be in the log.
+    copy_.reset();
+    unfollowed_.clear();
+  }
   role_ = Role::kStandby;
   resigning_ = resigned_myself_ = false;
   cleaning_.reset();
@@ -316,7 +324,7 @@ Result<void> ClusterStore::copy_entries(const SharedLog::ReadAnswer& answer) {
     return {};
   }
   // Not begun, or what would come next is cleaned away already.
-  if (!copy_ || copy_->next() < head->first) copy_.emplace(*head, settings_.cleaning);
+  if (!copy_ || copy_->next() < head->first) begin_copy(*head);
   if (reading_from_ > copy_->next()) {  // It was asked for a copy that is given up since.
     read_at_ = clock_();
     return {};
@@ -324,11 +332,31 @@ Result<void> ClusterStore::copy_entries(const SharedLog::ReadAnswer& answer) {
   for (const SharedLog::NumberedEntry& entry : answer.entries) {
     if (entry.number < copy_->next()) continue;
     if (auto taken = copy_->take(entry.number, entry.bytes); !taken) return taken;
+    unfollowed_.emplace_back(operations_of(entry.bytes));
   }
+  if (!unfollowed_.empty()) wake();
   const bool progress = copy_->next() != reading_from_;
   if (copy_->next() > head->last || !progress) return copy_->complete(*head);
   read_at_ = clock_();
   return {};
+}
+
+void ClusterStore::begin_copy(const Head& head) {
+  copy_.emplace(head, settings_.cleaning);
+  unfollowed_.clear();
+  follow_again_ = true;
+}
+
+// Whether the sink has taken all of it.
+bool ClusterStore::pass_on(Sink& sink) {
+  if (std::exchange(follow_again_, false)) sink.follow_again();
+  for (const std::string& operations : std::exchange(unfollowed_, {})) {
+    const auto followed = sink.followed(operations);
+    if (followed) continue;
+    fail(followed.error());
+    return false;
+  }
+  return true;
 }
 
 bool ClusterStore::copy_is_complete() const {
@@ -386,13 +414,8 @@ void ClusterStore::clean_alone() {
 
 // --- Store ---------------------------------------------------------------------------------------
 
-Result<Loaded> ClusterStore::load(Visitor& visitor) {
-  PAWL_ASSERT(role_ == Role::kActive && may_serve_);
-  const auto records = copy_->take_records();
-  visitor.expect(records.size());
-  for (const auto& [key, value] : records) {
-    if (auto seen = visitor.record(key, value); !seen) return seen.error();
-  }
+Result<Loaded> ClusterStore::load(Visitor& /*visitor*/) {
+  PAWL_ASSERT(role_ == Role::kActive && may_serve_ && unfollowed_.empty());
   return Loaded{.incarnation = head_.incarnation,
                 .high_water = head_.covered,
                 .sequence = head_.sequence,
@@ -407,8 +430,11 @@ void ClusterStore::pump(Sink& sink) {
     may_serve_ = false;
     durable_.clear();
     sink.deposed(*deposed);
+    if (role_ == Role::kActive || !unfollowed_.empty()) wake();
+    return;  // It forgets what it had before it follows.
   }
   for (const BatchId batch : std::exchange(durable_, {})) sink.durable(batch);
+  if (!may_serve_ && !pass_on(sink)) return sink.failed(BatchId{}, *failure_);
   // A takeover that is confirmed late may be over again: the next heartbeat tells.
   if (role_ == Role::kActive && clock_() < window_end_) may_serve_ = true;
 }

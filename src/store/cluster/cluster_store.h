@@ -1,5 +1,5 @@
-// A store that several pawld share, over a shared log: one is active, the others stand by with a
-// copy of the records and take over when the active one is silent for `role_ttl`. Rule 12.
+// A store that several pawld share, over a shared log: one is active, the others follow what it
+// writes and take over when it is silent for `role_ttl`. Rule 12.
 //
 //   ClusterStore store(settings, log, random, boot_clock);   // begins as a standby
 //   store.on_timer() at store.next_timer();                  // and whenever `log` has answered
@@ -127,6 +127,8 @@ class ClusterStore final : public Store, private SharedLog::Listener {
   void claim();
   // Reading, by a standby.
   void read_on();
+  void begin_copy(const Head& head);
+  [[nodiscard]] bool pass_on(Sink& sink);
   Result<void> copy_entries(const SharedLog::ReadAnswer& answer);
   [[nodiscard]] bool copy_is_complete() const;
   // Cleaning, by the active one.
@@ -157,8 +159,11 @@ class ClusterStore final : public Store, private SharedLog::Listener {
   Nanos last_sent_{0};
   Nanos window_end_{0};
 
-  // Nothing: not begun. While active: only where the records are.
-  std::optional<LogCopy> copy_;
+  std::optional<LogCopy> copy_;  // Nothing: not begun.
+  // Of the entries in the copy: what pump() has not passed on yet. The next ones are read after
+  // that, so it is no more than one read has.
+  std::vector<std::string> unfollowed_;
+  bool follow_again_ = false;  // These are the first of a new copy.
   enum class Reading : std::uint8_t { kNothing, kCopy, kOldEntries };
   Reading reading_ = Reading::kNothing;
   std::uint64_t reading_from_ = 0;

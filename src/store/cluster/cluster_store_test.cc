@@ -41,17 +41,36 @@ class KeptOutcomes final : public Sink {
   void durable(BatchId batch) override { durables.push_back(batch.value); }
   void failed(BatchId, const Error& error) override { failures.push_back(error.detail); }
   void deposed(const Active& active) override { deposed_by.push_back(active.address); }
-  std::vector<std::uint64_t> durables;
-  std::vector<std::string> failures, deposed_by;
-};
-
-class KeptRecords final : public Visitor {
- public:
-  Result<void> record(std::string_view key, std::string_view value) override {
-    records.push_back(std::string(key) + "=" + std::string(value));
+  Result<void> followed(std::string_view operations) override {
+    if (unreadable) return Error{Code::kInvalid, "it is of a later version"};
+    ++entries;
+    records.apply(operations);
     return {};
   }
-  std::vector<std::string> records;
+  void follow_again() override { records = {}; }
+  // What it has followed, without taking it away.
+  [[nodiscard]] std::vector<std::string> followed_records() const {
+    std::vector<std::string> texts;
+    for (const auto& [key, value] : LogRecords(records).take()) {
+      std::string text = key;
+      texts.push_back(text.append("=").append(value));
+    }
+    return texts;
+  }
+  std::vector<std::uint64_t> durables;
+  std::vector<std::string> failures, deposed_by;
+  LogRecords records;
+  int entries = 0;
+  bool unreadable = false;
+};
+
+// Nothing is left to be visited: a standby has followed all of it.
+class NoVisitor final : public Visitor {
+ public:
+  Result<void> record(std::string_view key, std::string_view /*value*/) override {
+    ADD_FAILURE() << key << " is read again";
+    return {};
+  }
 };
 
 Batch batch_of(std::string_view key, std::string_view value, std::uint64_t covered = 0) {
@@ -75,6 +94,8 @@ class ClusterStoreTest : public testing::Test {
   void step() {
     store.on_timer();
     store.pump(sink);
+    if (sink.failures.empty()) store.pump(sink);  // What comes after it is known who is active.
+    store.on_timer();  // What pump() has made room for.
   }
   void advance(Nanos by) {
     now += by;
@@ -87,8 +108,11 @@ class ClusterStoreTest : public testing::Test {
     log.answer_write(Outcome::kApplied);
     step();
     ASSERT_TRUE(store.is_active());
-    KeptRecords visitor;
-    ASSERT_TRUE(store.load(visitor));
+    ASSERT_TRUE(load());
+  }
+  Result<Loaded> load() {
+    NoVisitor visitor;
+    return store.load(visitor);
   }
   static Head other_head(std::uint64_t epoch = 7) {
     Head head;
@@ -265,13 +289,73 @@ TEST_F(ClusterStoreTest, ATakeoverReadsWhatIsMissingBeforeItServes) {
   log.answer_read(log.writes[0].head, {second});
   step();
   ASSERT_TRUE(store.is_active());
-  KeptRecords visitor;
-  const auto loaded = store.load(visitor);
+  const auto loaded = load();
   ASSERT_TRUE(loaded);
-  EXPECT_THAT(visitor.records, ElementsAre("a=1", "b=2"));
+  EXPECT_THAT(sink.followed_records(), ElementsAre("a=1", "b=2"));
   EXPECT_EQ(loaded->epoch, 8U);
   EXPECT_EQ(loaded->sequence, 2U);
   EXPECT_EQ(loaded->high_water, 40U);
+}
+
+// However many records there are: what is left to do is one write.
+TEST_F(ClusterStoreTest, ATakeoverByAWarmStandbyReadsNothingAgain) {
+  Head head = other_head();
+  std::vector<SharedLog::NumberedEntry> entries;
+  for (const char* key : {"a", "b", "c"}) entries.push_back(append_to(head, batch_of(key, "1")));
+  read(encode_head(head), entries);
+  EXPECT_THAT(sink.followed_records(), ElementsAre("a=1", "b=1", "c=1")) << "while it stands by";
+  EXPECT_EQ(sink.entries, 3);
+  head.state = HeadState::kResigned;
+  ++head.n;
+  advance(500ms);
+  log.answer_read(encode_head(head));
+  step();
+  ASSERT_EQ(log.writes.size(), 1U);
+  log.answer_write(Outcome::kApplied);
+  step();
+  ASSERT_TRUE(store.is_active());
+  ASSERT_TRUE(load());
+  EXPECT_EQ(sink.entries, 3);
+}
+
+TEST_F(ClusterStoreTest, ADeposedOneForgetsBeforeItFollows) {
+  become_active();
+  store.submit(batch_of("a", "1"), BatchId{1}, sink);
+  Head other = taken_over();
+  const auto first = append_to(other, batch_of("b", "2"));
+  log.answer_write(Outcome::kRefused, encode_head(other));
+  store.on_timer();
+  log.answer_read(encode_head(other), {first});
+  store.pump(sink);
+  EXPECT_EQ(sink.deposed_by.size(), 1U);
+  EXPECT_THAT(sink.followed_records(), IsEmpty()) << "it is not told in the same call";
+  store.pump(sink);
+  EXPECT_THAT(sink.followed_records(), ElementsAre("b=2"));
+}
+
+TEST_F(ClusterStoreTest, TheNextEntriesAreReadWhenTheLastOnesWerePassedOn) {
+  Head head = other_head();
+  const auto first = append_to(head, batch_of("a", "1"));
+  append_to(head, batch_of("b", "2"));
+  store.on_timer();
+  log.answer_read(encode_head(head), {first});
+  store.on_timer();
+  EXPECT_THAT(log.reads, ElementsAre(1U)) << "only so much is kept";
+  store.pump(sink);
+  store.pump(sink);
+  store.on_timer();
+  EXPECT_THAT(log.reads, ElementsAre(1U, 2U));
+}
+
+TEST_F(ClusterStoreTest, AStandbyThatCannotReadARecordEnds) {
+  Head head = other_head();
+  const auto first = append_to(head, batch_of("a", "1"));
+  sink.unreadable = true;
+  read(encode_head(head), {first});
+  ASSERT_EQ(sink.failures.size(), 1U);
+  EXPECT_EQ(sink.failures[0], "it is of a later version");
+  advance(6s);
+  EXPECT_THAT(log.writes, IsEmpty()) << "it must not take the role";
 }
 
 TEST_F(ClusterStoreTest, AStandbyBeginsAgainWhenWhatItWouldReadNextIsCleanedAway) {
@@ -288,9 +372,8 @@ TEST_F(ClusterStoreTest, AStandbyBeginsAgainWhenWhatItWouldReadNextIsCleanedAway
   log.answer_write(Outcome::kApplied);
   step();
   ASSERT_TRUE(store.is_active());
-  KeptRecords visitor;
-  ASSERT_TRUE(store.load(visitor));
-  EXPECT_THAT(visitor.records, ElementsAre("c=3"));
+  ASSERT_TRUE(load());
+  EXPECT_THAT(sink.followed_records(), ElementsAre("c=3"));
 }
 
 TEST_F(ClusterStoreTest, AReadForACopyThatIsGivenUpIsMadeAgain) {
@@ -302,8 +385,7 @@ TEST_F(ClusterStoreTest, AReadForACopyThatIsGivenUpIsMadeAgain) {
   log.answer_write(Outcome::kApplied);
   step();
   ASSERT_TRUE(store.is_active());
-  KeptRecords visitor;
-  ASSERT_TRUE(store.load(visitor));
+  ASSERT_TRUE(load());
   Head other = *decode_head(log.writes[0].head);
   store.submit(batch_of("b", "2"), BatchId{1}, sink);
   ++other.epoch;
@@ -404,6 +486,8 @@ TEST_F(ClusterStoreTest, OneThatIsElectedAgainUnseenReportsThatItWasDeposed) {
   const std::size_t before = sink.deposed_by.size();
   store.pump(sink);
   EXPECT_EQ(sink.deposed_by.size(), before + 1);
+  EXPECT_FALSE(store.is_active()) << "what was in memory is forgotten first";
+  store.pump(sink);
   EXPECT_TRUE(store.is_active());
 }
 

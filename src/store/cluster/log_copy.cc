@@ -1,7 +1,6 @@
 #include "store/cluster/log_copy.h"
 
 #include <set>
-#include <utility>
 
 #include "base/assert.h"
 #include "base/batch.h"
@@ -14,12 +13,11 @@ LogCopy::LogCopy(const Head& head, const CleaningLimits& limits)
 Result<void> LogCopy::take(std::uint64_t number, std::string_view bytes) {
   auto taken = reader_.take(number, bytes, [&](std::string_view operations) {
     index_.add(number, bytes.size(), operations);
-    apply(operations);
   });
   return taken;
 }
 
-void LogCopy::apply(std::string_view operations) {
+void LogRecords::apply(std::string_view operations) {
   while (!operations.empty()) {
     const auto operation = take_operation(operations);
     PAWL_ASSERT(operation.has_value());  // The reader has tried.
@@ -45,10 +43,6 @@ Result<void> LogCopy::complete(const Head& head) {
 
 void LogCopy::skip_to(std::uint64_t next) {
   index_ = LogIndex(next, index_.limits());
-}
-
-LogCopy::Records LogCopy::take_records() {
-  return std::exchange(records_, {});
 }
 
 Result<std::string> carried_records(const LogIndex& index,

@@ -1,16 +1,18 @@
-// What a pawld knows of the shared log: a standby all records, which it takes over with; the active
-// one only where they are, to clean the log.
+// What a pawld knows of the shared log: that what it has read of it is complete and unchanged; and
+// where the records are, to clean the log. The records themselves are kept by whoever reads.
 //
 //   LogCopy copy(head, limits);                 // begins at head.first
 //   copy.take(number, bytes);                   // every entry, in order
+//   records.apply(operations_of(bytes));
 //   if (copy.next() > head.last) copy.complete(head);
-//   …active: visit copy.take_records(), then copy.append() each entry that it has written itself
+//   …active: copy.append() each entry that it has written itself
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pawl/result.h"
@@ -23,8 +25,6 @@ namespace pawl::store::cluster {
 
 class LogCopy {
  public:
-  using Records = std::map<std::string, std::string, std::less<>>;
-
   LogCopy(const Head& head, const CleaningLimits& limits);
 
   // The number of the next entry.
@@ -35,11 +35,9 @@ class LogCopy {
   // that are deleted. An error says what is wrong.
   [[nodiscard]] Result<void> complete(const Head& head);
 
-  // All records; they are gone then.
-  [[nodiscard]] Records take_records();
   // An entry that was added by this process: only its places are kept.
   void append(std::uint64_t number, std::string_view bytes) {
-    index_.add(number, bytes.size(), bytes.substr(kEntryHeaderBytes));
+    index_.add(number, bytes.size(), operations_of(bytes));
   }
   void drop_before(std::uint64_t first) { index_.drop_before(first); }
   // Only a planted bug leaves entries out.
@@ -47,11 +45,22 @@ class LogCopy {
   [[nodiscard]] const LogIndex& index() const { return index_; }
 
  private:
-  void apply(std::string_view operations);
-
   LogReader reader_;
   LogIndex index_;
-  Records records_;
+};
+
+// The records of a log that is read whole, by key.
+class LogRecords {
+ public:
+  using Map = std::map<std::string, std::string, std::less<>>;
+
+  // The operations of the next entry.
+  void apply(std::string_view operations);
+  // All records; they are gone then.
+  [[nodiscard]] Map take() { return std::exchange(records_, {}); }
+
+ private:
+  Map records_;
 };
 
 // The live records of `entries`, the oldest ones, as operations that put them again; but none that

@@ -119,5 +119,9 @@ struct EncodedEntry {
                                         std::string_view operations);
 // kInvalid says what is wrong. Whether the operations can be read is not checked.
 [[nodiscard]] Result<Entry> decode_entry(std::string_view bytes);
+// All operations of an entry that can be decoded, carried ones first.
+[[nodiscard]] inline std::string_view operations_of(std::string_view entry) {
+  return entry.substr(kEntryHeaderBytes);
+}
 
 }  // namespace pawl::store::cluster

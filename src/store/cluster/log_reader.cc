@@ -38,7 +38,7 @@ Result<void> LogReader::take(std::uint64_t number, std::string_view value, const
   epoch_ = entry->header.epoch;
   crc_ = entry->crc;
   next_ += 1;
-  apply(value.substr(kEntryHeaderBytes));
+  apply(operations_of(value));
   return {};
 }
 
