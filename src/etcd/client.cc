@@ -15,14 +15,15 @@ constexpr Instant kNever = Instant::max();
 
 const Client::Traits& Client::traits(Kind kind) {
   static constexpr Traits kTraits[] = {
-      {"/etcdserverpb.KV/Txn", true, true, true},
-      {"/etcdserverpb.KV/Txn", false, true, true},
-      {"/etcdserverpb.KV/Range", true, true, true},
-      {"", true, true, true},
-      {"/etcdserverpb.KV/Compact", false, true, true},
-      {"/etcdserverpb.Watch/Watch", false, true, true},
-      {"/etcdserverpb.Maintenance/Status", false, false, false},
-      {"/etcdserverpb.Auth/Authenticate", true, false, true},
+      {"/etcdserverpb.KV/Txn", true, true, true, true},
+      {"/etcdserverpb.KV/Txn", false, true, true, false},
+      {"/etcdserverpb.KV/Range", true, true, true, true},
+      {"", true, true, true, false},
+      {"/etcdserverpb.KV/Compact", false, true, true, false},
+      {"/etcdserverpb.Watch/Watch", false, true, true, false},
+      {"/etcdserverpb.Maintenance/Status", false, false, false, false},
+      // Hashing a password is dear on purpose: one endpoint at a time.
+      {"/etcdserverpb.Auth/Authenticate", true, false, true, false},
   };
   return kTraits[static_cast<std::size_t>(kind)];
 }
@@ -86,8 +87,8 @@ CallId Client::watch(const WatchCreateRequest& request) {
 
 void Client::ask_progress(CallId watch) {
   const auto found = calls_.find(watch);
-  if (found == calls_.end() || !found->second.attempt) return;
-  const Attempt& attempt = *found->second.attempt;
+  if (found == calls_.end() || found->second.attempts.empty()) return;
+  const Attempt& attempt = found->second.attempts.back();
   links_[attempt.endpoint].http2->send(attempt.stream, encode_watch_progress());
 }
 
@@ -99,12 +100,22 @@ bool Client::was_sent(CallId call) const {
 void Client::cancel(CallId call) {
   const auto found = calls_.find(call);
   if (found == calls_.end()) return;
-  if (const auto& attempt = found->second.attempt) {
-    Link& link = links_[attempt->endpoint];
-    link.http2->cancel(attempt->stream);
-    link.calls.erase(attempt->stream);
-  }
+  end_attempts(found->second);
   calls_.erase(found);
+}
+
+std::vector<Client::Attempt>::iterator Client::Call::attempt_at(std::size_t endpoint) {
+  return std::find_if(attempts.begin(), attempts.end(),
+                      [&](const Attempt& attempt) { return attempt.endpoint == endpoint; });
+}
+
+// The answers of these are not of interest any more.
+void Client::end_attempts(Call& call) {
+  for (const Attempt& attempt : std::exchange(call.attempts, {})) {
+    Link& link = links_[attempt.endpoint];
+    link.http2->cancel(attempt.stream);
+    link.calls.erase(attempt.stream);
+  }
 }
 
 // --- Connections ---------------------------------------------------------------------------------
@@ -189,8 +200,11 @@ void Client::check_link(std::size_t endpoint, Instant now) {
 Instant Client::status_at(const Link& link) const {
   Instant owed = kNever;  // Since then.
   for (const auto& [stream, id] : link.calls) {
-    const Call& call = calls_.at(id);
-    if (call.kind != Kind::kWatch) owed = std::min(owed, call.attempt->sent);
+    if (calls_.at(id).kind == Kind::kWatch) continue;
+    for (const Attempt& attempt : calls_.at(id).attempts) {
+      if (attempt.stream == stream && &links_[attempt.endpoint] == &link)
+        owed = std::min(owed, attempt.sent);
+    }
   }
   if (owed == kNever) return link.status_due;
   return std::min(link.status_due, std::max(owed, link.heard) + options_.silence_max / 2);
@@ -217,9 +231,9 @@ void Client::take_call_events(std::size_t endpoint, Instant now) {
     const auto call = calls_.find(number->second);
     PAWL_ASSERT(call != calls_.end());
     if (event.kind == CallEvent::Kind::kMessage) {
-      on_message(call, std::move(event.message), now);
+      on_message(call, endpoint, std::move(event.message), now);
     } else {
-      on_ended(call, event.status, now);
+      on_ended(call, endpoint, event.status, now);
     }
     if (!link.http2) return;
   }
@@ -254,11 +268,13 @@ std::optional<std::size_t> Client::first_usable_from(std::size_t start) const {
 std::optional<std::size_t> Client::choose(const Call& call) const {
   if (call.kind == Kind::kWatch) return first_usable_from(next_watch_);
   if (!call.last_endpoint) return first_usable_from(preferred());
-  // Never the same again while there is another.
+  // Never the same again while there is another, and none that may still answer.
   const std::size_t next = *call.last_endpoint + 1;
   for (std::size_t i = 0; i < links_.size(); ++i) {
     const std::size_t endpoint = (next + i) % links_.size();
-    if (is_usable(links_[endpoint])) return endpoint;
+    const bool waits = std::any_of(call.attempts.begin(), call.attempts.end(),
+                                   [&](const Attempt& a) { return a.endpoint == endpoint; });
+    if (!waits && is_usable(links_[endpoint])) return endpoint;
   }
   return std::nullopt;
 }
@@ -268,9 +284,12 @@ void Client::send_call(Calls::iterator at, std::size_t endpoint, Instant now) {
   Link& link = links_[endpoint];
   const Traits& kind = traits(call.kind);
   const bool is_watch = call.kind == Kind::kWatch;
+  const Nanos patience =
+      kind.stays ? std::max(call.attempt_time, kAttemptsPatience * options_.attempt_time)
+                 : call.attempt_time;
   CallRequest request{.path = call.kind == Kind::kAsk ? call.path : std::string(kind.path),
                       .message = call.request,
-                      .time = is_watch ? Nanos(0) : call.attempt_time,
+                      .time = is_watch ? Nanos(0) : patience,
                       .stays_open = is_watch};
   if (kind.needs_leader) request.metadata.emplace_back("hasleader", "true");
   if (!token_.empty() && call.kind != Kind::kAuthenticate)
@@ -280,24 +299,61 @@ void Client::send_call(Calls::iterator at, std::size_t endpoint, Instant now) {
   link.calls.emplace(*stream, id);
   if (call.sends.count++ == 0) call.sends.first = now;
   call.last_endpoint = endpoint;
-  call.attempt = Attempt{.endpoint = endpoint,
-                         .stream = *stream,
-                         .sent = now,
-                         .deadline = now + call.attempt_time,
-                         .revision_floor = revision_,
-                         .token_number = token_number_};
+  call.due = false;
+  call.attempts.push_back({.endpoint = endpoint,
+                           .stream = *stream,
+                           .sent = now,
+                           .resend = now + call.attempt_time,
+                           .deadline = now + patience,
+                           .revision_floor = revision_,
+                           .token_number = token_number_});
   if (is_watch) next_watch_ = (endpoint + 1) % links_.size();
 }
 
-// An attempt whose time is over: what etcd did is unknown.
-void Client::check_attempt(Calls::iterator at, Instant now) {
-  const Attempt attempt = *at->second.attempt;
-  if (now < attempt.deadline) return;
-  Link& link = links_[attempt.endpoint];
-  const bool silent = now - std::max(link.heard, attempt.sent) >= options_.silence_max;
-  link.http2->cancel(attempt.stream);
-  on_ended(at, {std::nullopt, "no answer in time"}, now);
-  if (silent && link.http2) drop(attempt.endpoint, "no answer in time", now);
+bool Client::is_silent(const Attempt& attempt, Instant now) const {
+  return now - std::max(links_[attempt.endpoint].heard, attempt.sent) >= options_.silence_max;
+}
+
+// Attempts whose time is over: what etcd did is unknown. May end the call, or others.
+void Client::check_attempts(Calls::iterator at, Instant now) {
+  const CallId id = at->first;
+  Call& call = at->second;
+  if (!call.due && !call.attempts.empty()) {
+    const Attempt newest = call.attempts.back();
+    if (traits(call.kind).stays && now >= newest.resend) {
+      send_elsewhere(call, now);
+      if (is_silent(newest, now)) return drop(newest.endpoint, "no answer in time", now);
+    }
+  }
+  std::vector<std::size_t> late;
+  for (const Attempt& attempt : call.attempts) {
+    if (now >= attempt.deadline) late.push_back(attempt.endpoint);
+  }
+  for (const std::size_t endpoint : late) {
+    const auto found = calls_.find(id);
+    if (found == calls_.end()) return;
+    give_up(found, endpoint, now);
+  }
+}
+
+// The newest attempt is not answered yet: it may be, but another endpoint is asked, too.
+void Client::send_elsewhere(Call& call, Instant now) {
+  const Attempt& newest = call.attempts.back();
+  links_[newest.endpoint].suspect = true;
+  note_trouble(newest.endpoint, "no answer in time");
+  ask_status_soon(now);
+  call.due = true;
+  call.not_before = std::max(now, newest.sent + options_.resend_pause);
+}
+
+void Client::give_up(Calls::iterator at, std::size_t endpoint, Instant now) {
+  const auto found = at->second.attempt_at(endpoint);
+  if (found == at->second.attempts.end()) return;  // It has ended with its connection.
+  const bool silent = is_silent(*found, now);
+  Link& link = links_[endpoint];
+  link.http2->cancel(found->stream);
+  on_ended(at, endpoint, {std::nullopt, "no answer in time"}, now);
+  if (silent && link.http2) drop(endpoint, "no answer in time", now);
 }
 
 void Client::pump(Instant now) {
@@ -327,11 +383,11 @@ void Client::send_what_is_due(Instant now) {
   for (const auto& [id, call] : calls_) ids.push_back(id);
   for (const CallId id : ids) {
     const auto at = calls_.find(id);
-    if (at != calls_.end() && at->second.attempt) check_attempt(at, now);
+    if (at != calls_.end()) check_attempts(at, now);
   }
   for (const CallId id : ids) {
     const auto at = calls_.find(id);
-    if (at == calls_.end() || at->second.attempt || now < at->second.not_before ||
+    if (at == calls_.end() || !at->second.due || now < at->second.not_before ||
         waits_for_token(at->second))
       continue;
     if (const auto endpoint = choose(at->second)) send_call(at, *endpoint, now);
@@ -362,8 +418,9 @@ Instant Client::deadline() const {
   }
   for (const auto& [id, call] : calls_) {
     // A call that could have been sent already waits for an endpoint or a token, not for the time.
-    if (call.attempt) {
-      due = std::min(due, call.attempt->deadline);
+    for (const Attempt& attempt : call.attempts) due = std::min(due, attempt.deadline);
+    if (!call.due) {
+      due = std::min(due, call.attempts.back().resend);
     } else if (call.not_before > pumped_at_) {
       due = std::min(due, call.not_before);
     }

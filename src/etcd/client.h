@@ -11,7 +11,9 @@
 // One connection to each endpoint. A call goes to the leader if it is known, and has `attempt_time`
 // there. If its outcome is unknown then, the same bytes go to the next endpoint, not sooner than
 // `resend_pause` after the last send, until etcd decides (see Verdict) or the caller cancels. So a
-// transaction that compares what it overwrites applies exactly once.
+// transaction that compares what it overwrites applies exactly once. The earlier sends are waited
+// for as well, for some time: an etcd that always takes longer than `attempt_time` would otherwise
+// never be heard.
 //
 // Not for two threads at a time.
 #pragma once
@@ -220,13 +222,15 @@ class Client {
     bool resends;           // Until the outcome is known.
     bool needs_token;       // It is not sent without one, if there are users.
     bool needs_leader;      // The endpoint refuses it while it knows of no leader.
+    bool stays;             // It is waited for while it is sent elsewhere as well.
   };
   // One send of a call.
   struct Attempt {
     std::size_t endpoint = 0;
     StreamId stream;
     Instant sent{};
-    Instant deadline{};
+    Instant resend{};    // Without an answer by then the call is sent elsewhere as well.
+    Instant deadline{};  // Then it is given up.
     std::int64_t revision_floor = 0;  // An answer below it is older than what was known.
     std::uint64_t token_number = 0;
     std::optional<std::string> answer = {};
@@ -237,9 +241,12 @@ class Client {
     Nanos attempt_time;
     std::string path = {};  // kAsk
     Sends sends = {};
+    bool due = true;                                // To be sent, at not_before.
     Instant not_before{};                           // The next attempt.
     std::optional<std::size_t> last_endpoint = {};  // Of the last attempt.
-    std::optional<Attempt> attempt = {};
+    std::vector<Attempt> attempts = {};             // The newest last; one for an endpoint at most.
+
+    [[nodiscard]] std::vector<Attempt>::iterator attempt_at(std::size_t endpoint);
   };
   // A connection to one endpoint.
   struct Link {
@@ -260,6 +267,8 @@ class Client {
   using Calls = std::map<CallId, Call>;
   // After a failure the leader may be another one.
   static constexpr Nanos kStatusAfterTrouble = std::chrono::seconds(1);
+  // An attempt is waited for as long as that many last.
+  static constexpr int kAttemptsPatience = 3;
 
   static const Traits& traits(Kind kind);
   CallId add(Kind kind, std::string request);
@@ -279,22 +288,27 @@ class Client {
   [[nodiscard]] std::optional<std::size_t> first_usable_from(std::size_t start) const;
   [[nodiscard]] std::size_t preferred() const;
   [[nodiscard]] bool waits_for_token(const Call& call) const;
-  void check_attempt(Calls::iterator call, Instant now);
+  void check_attempts(Calls::iterator call, Instant now);
+  void give_up(Calls::iterator call, std::size_t endpoint, Instant now);
+  void send_elsewhere(Call& call, Instant now);
+  [[nodiscard]] bool is_silent(const Attempt& attempt, Instant now) const;
+  void end_attempts(Call& call);
   void send_what_is_due(Instant now);
   bool flush(std::size_t endpoint, Instant now);
   // Answers.
-  void on_message(Calls::iterator call, std::string message, Instant now);
-  void on_ended(Calls::iterator call, const GrpcStatus& status, Instant now);
+  void on_message(Calls::iterator call, std::size_t endpoint, std::string message, Instant now);
+  void on_ended(Calls::iterator call, std::size_t endpoint, const GrpcStatus& status, Instant now);
   void settle(Calls::iterator call, const Attempt& attempt, const GrpcStatus& status, Instant now);
   [[nodiscard]] bool accept(Calls::iterator call, const Attempt& attempt, std::string& why);
   bool accept_header(const ResponseHeader& header, const Attempt& attempt, std::string& why);
   [[nodiscard]] bool note_revision(const ResponseHeader& header, const Attempt& attempt);
-  void on_watch_answer(Calls::iterator call, const std::string& message, Instant now);
+  void on_watch_answer(Calls::iterator call, std::size_t endpoint, const std::string& message,
+                       Instant now);
   void on_status(const Attempt& attempt, StatusResponse status);
   void on_status_refused(Calls::iterator call, const Attempt& attempt, const GrpcStatus& status,
                          Instant now);
   void retry(Calls::iterator call, const Attempt& attempt, std::string why, Instant now);
-  void send_again(Calls::iterator call, const Attempt& attempt, std::string why, Instant now);
+  void send_again(Calls::iterator call, const Attempt& attempt, std::string why);
   void finish_without_answer(Calls::iterator call, std::string why, bool compacted = false);
   // etcd has refused it, so that it had no effect.
   void finish_refused(Calls::iterator call, const GrpcStatus& status, std::string why);

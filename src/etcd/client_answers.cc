@@ -21,37 +21,49 @@ std::optional<KeyValue> first_found(const TxnResponse& answer) {
 
 }  // namespace
 
-void Client::on_message(Calls::iterator at, std::string message, Instant now) {
+void Client::on_message(Calls::iterator at, std::size_t endpoint, std::string message,
+                        Instant now) {
   Call& call = at->second;
-  if (call.kind == Kind::kWatch) return on_watch_answer(at, message, now);
-  if (!call.attempt->answer) {
-    call.attempt->answer = std::move(message);
+  if (call.kind == Kind::kWatch) return on_watch_answer(at, endpoint, message, now);
+  Attempt& attempt = *call.attempt_at(endpoint);
+  if (!attempt.answer) {
+    attempt.answer = std::move(message);
     return;
   }
-  links_[call.attempt->endpoint].http2->cancel(call.attempt->stream);
-  on_ended(at, {std::nullopt, "etcd sent more than one message as an answer"}, now);
+  links_[endpoint].http2->cancel(attempt.stream);
+  on_ended(at, endpoint, {std::nullopt, "etcd sent more than one message as an answer"}, now);
 }
 
-void Client::on_watch_answer(Calls::iterator at, const std::string& message, Instant now) {
-  Attempt& attempt = *at->second.attempt;
+void Client::on_watch_answer(Calls::iterator at, std::size_t endpoint, const std::string& message,
+                             Instant now) {
+  Attempt& attempt = *at->second.attempt_at(endpoint);
   auto answer = decode_watch(message);
   if (!answer) {
-    links_[attempt.endpoint].http2->cancel(attempt.stream);
-    return on_ended(at, {std::nullopt, answer.error().detail}, now);
+    links_[endpoint].http2->cancel(attempt.stream);
+    return on_ended(at, endpoint, {std::nullopt, answer.error().detail}, now);
   }
-  attempt.deadline = Instant::max();  // It exists; from now on its messages come when they come.
+  // It exists; from now on its messages come when they come.
+  attempt.resend = attempt.deadline = Instant::max();
   const bool canceled = answer->canceled;
   events_.emplace_back(WatchAnswer{at->first, std::move(*answer)});
   if (!canceled) return;
-  links_[attempt.endpoint].http2->cancel(attempt.stream);
-  on_ended(at, {std::nullopt, "etcd has cancelled the watch"}, now);
+  links_[endpoint].http2->cancel(attempt.stream);
+  on_ended(at, endpoint, {std::nullopt, "etcd has cancelled the watch"}, now);
 }
 
-void Client::on_ended(Calls::iterator at, const GrpcStatus& status, Instant now) {
-  PAWL_ASSERT(at->second.attempt.has_value());
-  const Attempt attempt = std::move(*at->second.attempt);
-  at->second.attempt.reset();
-  links_[attempt.endpoint].calls.erase(attempt.stream);
+void Client::on_ended(Calls::iterator at, std::size_t endpoint, const GrpcStatus& status,
+                      Instant now) {
+  Call& call = at->second;
+  const auto ended = call.attempt_at(endpoint);
+  PAWL_ASSERT(ended != call.attempts.end());
+  const bool newest = std::next(ended) == call.attempts.end();
+  const Attempt attempt = std::move(*ended);
+  call.attempts.erase(ended);
+  links_[endpoint].calls.erase(attempt.stream);
+  if (newest && !call.due) {
+    call.due = true;
+    call.not_before = std::max(now, attempt.sent + options_.resend_pause);
+  }
   settle(at, attempt, status, now);
 }
 
@@ -66,6 +78,7 @@ void Client::settle(Calls::iterator at, const Attempt& attempt, const GrpcStatus
       if (accept(at, attempt, why)) {
         links_[attempt.endpoint].suspect = false;
         if (kind != Kind::kStatus) last_good_ = attempt.endpoint;
+        end_attempts(at->second);
         calls_.erase(at);
         return;
       }
@@ -89,7 +102,7 @@ void Client::settle(Calls::iterator at, const Attempt& attempt, const GrpcStatus
         at->second.not_before = now;
         return;
       }
-      return send_again(at, attempt, to_text(status), now);
+      return send_again(at, attempt, to_text(status));
     case Verdict::kUnknown:
       if (kind == Kind::kAsk &&
           (status.is(GrpcCode::kFailedPrecondition) || status.is(GrpcCode::kUnimplemented)))
@@ -112,12 +125,12 @@ void Client::retry(Calls::iterator at, const Attempt& attempt, std::string why, 
   const bool greets = at->second.kind == Kind::kStatus && link.state == Link::State::kGreeting;
   link.suspect = true;
   ask_status_soon(now);
-  send_again(at, attempt, why, now);
+  send_again(at, attempt, why);
   if (greets) drop(attempt.endpoint, why, now);
 }
 
 // Or the end of a call that is sent once.
-void Client::send_again(Calls::iterator at, const Attempt& attempt, std::string why, Instant now) {
+void Client::send_again(Calls::iterator at, const Attempt& attempt, std::string why) {
   Call& call = at->second;
   if (!traits(call.kind).resends) return finish_without_answer(at, std::move(why));
   note_trouble(attempt.endpoint, std::move(why));
@@ -125,7 +138,6 @@ void Client::send_again(Calls::iterator at, const Attempt& attempt, std::string 
   // too soon would keep it hashing for ever.
   if (call.kind == Kind::kAuthenticate)
     call.attempt_time = std::min(2 * call.attempt_time, kAuthenticateTimeMax);
-  call.not_before = std::max(now, attempt.sent + options_.resend_pause);
 }
 
 // --- Answers that count --------------------------------------------------------------------------
@@ -240,6 +252,7 @@ void Client::need_token(const Attempt& attempt) {
 
 void Client::finish_without_answer(Calls::iterator at, std::string why, bool compacted) {
   const CallId id = at->first;
+  end_attempts(at->second);
   const Call call = std::move(at->second);
   calls_.erase(at);
   switch (call.kind) {
@@ -293,13 +306,14 @@ void Client::finish_refused(Calls::iterator at, const GrpcStatus& status, std::s
   } else {
     return finish_without_answer(at, std::move(why));
   }
+  end_attempts(at->second);
   calls_.erase(at);
 }
 
 void Client::refuse_waiting_calls(const std::string& why) {
   for (auto at = calls_.begin(); at != calls_.end();) {
     const auto next = std::next(at);
-    if (!at->second.attempt && waits_for_token(at->second))
+    if (at->second.attempts.empty() && waits_for_token(at->second))
       finish_refused(at, {static_cast<std::uint32_t>(GrpcCode::kUnauthenticated), why}, why);
     at = next;
   }

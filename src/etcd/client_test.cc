@@ -47,7 +47,7 @@ TEST_F(EtcdClient, ATransactionIsSentOnceAndAnswered) {
   EXPECT_EQ(last_call().call.path, "/etcdserverpb.KV/Txn");
   EXPECT_EQ(last_call().call.message, kRequest);
   EXPECT_EQ(last_call().call.headers["hasleader"], "true");
-  EXPECT_EQ(last_call().call.headers["grpc-timeout"], "1000000u");
+  EXPECT_EQ(last_call().call.headers["grpc-timeout"], "3000000u");
   EXPECT_EQ(last_call().call.headers["te"], "trailers");
   cluster_->answer(last_call(), applied_answer());
   run();
@@ -99,6 +99,48 @@ TEST_F(EtcdClient, WithoutAnAnswerTheSameBytesGoToTheNextEndpoint) {
   ASSERT_EQ(done().size(), 1u);
   EXPECT_EQ(done()[0].sends.first, first);
   EXPECT_EQ(done()[0].sends.count, 2u);
+}
+
+// It would send for ever and never hear: a busy etcd is slower the more it is asked.
+TEST_F(EtcdClient, AnAnswerThatTakesLongerThanAnAttemptCounts) {
+  make(3);
+  transact();
+  pass(2500ms);
+  ASSERT_EQ(calls(), 3u) << "every endpoint was asked";
+  cluster_->answer(cluster_->calls[0], applied_answer());
+  run();
+  ASSERT_EQ(done().size(), 1u);
+  EXPECT_EQ(done()[0].outcome, TxnDone::Outcome::kApplied);
+  EXPECT_EQ(cluster_->server(1).cancelled().size(), 1u) << "the others are not waited for";
+  EXPECT_EQ(cluster_->server(2).cancelled().size(), 1u);
+  pass(10s);
+  EXPECT_EQ(calls(), 3u);
+}
+
+TEST_F(EtcdClient, AnEndpointIsNotAskedAgainWhileItMayStillAnswer) {
+  make(2);
+  transact();
+  pass(2900ms);
+  EXPECT_EQ(calls(), 2u);
+  pass(200ms);
+  ASSERT_EQ(calls(), 3u) << "the first one is given up after three attempts' time";
+  EXPECT_EQ(last_call().endpoint, 0u);
+  EXPECT_EQ(cluster_->server(0).cancelled().size(), 1u);
+  cluster_->answer(cluster_->calls[1], applied_answer());
+  run();
+  EXPECT_EQ(done().size(), 1u);
+}
+
+TEST_F(EtcdClient, ALateRefusalOfAnEarlierSendDoesNotHastenTheNext) {
+  make(3);
+  transact();
+  pass(1s);
+  ASSERT_EQ(calls(), 2u);
+  cluster_->refuse(cluster_->calls[0], "14", "etcdserver: request timed out");
+  pass(500ms);
+  EXPECT_EQ(calls(), 2u) << "the second one has its time";
+  pass(500ms);
+  EXPECT_EQ(calls(), 3u);
 }
 
 TEST_F(EtcdClient, EveryAnswerThatDoesNotDecideIsFollowedByTheSameBytes) {

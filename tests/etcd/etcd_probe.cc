@@ -248,6 +248,7 @@ class Counter {
 
  private:
   static constexpr std::uint64_t kShortAttempts = 3;
+  static constexpr Nanos kLongTime = std::chrono::seconds(1);
 
   void begin_step() {
     const std::string old = at_ == 0 ? "-" : std::to_string(at_);
@@ -262,7 +263,7 @@ class Counter {
     unknown_here_ += 1;
     if (unknown_here_ != kShortAttempts) return;
     client_.cancel(call_);
-    call_ = client_.transact(request_);
+    call_ = client_.transact(request_, kLongTime);
   }
   std::optional<Nanos> short_time() {
     if (micros_ == 0) return std::nullopt;

@@ -32,7 +32,8 @@ class OnceTest(unittest.TestCase):
         self.assertEqual(self.puts(key), steps)
 
     def test_transactions_with_deadlines_that_are_too_short_apply_exactly_once(self):
-        with Probe(self.cluster.addresses, resend_ms=2) as probe:
+        # An attempt is given up after three times attempt_ms, or its own time if that is longer.
+        with Probe(self.cluster.addresses, resend_ms=2, attempt_ms=1) as probe:
             probe.wait_usable(1)
             result = probe.count("deadlines", STEPS, micros=3000, seed=7)
         print(result)
