@@ -4,6 +4,7 @@ back up, restore, move to a store of its own and back. Hard case 50."""
 
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import unittest
@@ -12,6 +13,8 @@ from failover_test import TTL, ClusterCase
 from pawltest import harness
 from pawltest.harness import Pawld, fields
 from pawltest.wait import wait_until
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def run(program, *words):
@@ -176,6 +179,36 @@ class BackupTest(OperatorCase):
         for pawld in self.cluster.pawlds:
             pawld.start()
         self.assertGreater(self.acquire("lock")["token"], later["token"])
+
+    def test_the_nightly_backup_copies_a_cluster_and_keeps_the_newest(self):
+        """What pawl-backup.service runs."""
+        self.acquire("lock")
+        config = self.dir / "pawl.toml"
+        endpoints = ",".join(self.cluster.etcd.addresses)
+        config.write_text(f'store = "etcd"\n[etcd]\nendpoints = "{endpoints}"\ncluster = "test"\n')
+        backups = self.dir / "backups"
+        backups.mkdir()
+        programs = [os.path.dirname(program) for program in (harness.binary(), os.environ["PAWL"])]
+        settings = {
+            "PATH": os.pathsep.join([*programs, os.environ["PATH"]]),
+            "BACKUP_CLUSTER_CONFIG": str(config),
+            "BACKUP_DIRECTORY": str(backups),
+            "BACKUP_KEEP": "1",
+        }
+        for _ in range(2):
+            done = subprocess.run(
+                [SOURCE / "deploy/libexec/backup"],
+                env={**os.environ, **settings},
+                capture_output=True,
+                text=True,
+                timeout=harness.PATIENCE,
+                check=False,
+            )
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("removed", done.stdout)
+        (left,) = backups.iterdir()
+        verified = json.loads(self.pawld("verify", "--data", left, "--json").stdout)
+        self.assertEqual((verified["kind"], verified["leases"]), ("backup", 1))
 
     def test_a_restored_cluster_waits_until_leases_after_the_backup_are_over(self):
         self.acquire("lock")
