@@ -33,7 +33,7 @@ class LeaderTest(unittest.TestCase):
         return leaders[0] if len(leaders) == 1 else None
 
     def test_transactions_go_on_while_the_leader_is_stopped(self):
-        self.assertEqual(self.probe.txn(self.key, "-", "1")["txn"], "applied")
+        self.assertTrue(self.probe.write(self.key, "-", "1"))
         leader = self.cluster.leader()
         leader.pause()
         try:
@@ -41,7 +41,7 @@ class LeaderTest(unittest.TestCase):
             applied = done["txn"] == "applied" or done["found"]["value"] == "2"
             self.assertTrue(applied, done)
             self.assertGreater(done["sends"], 1)
-            self.assertEqual(self.probe.txn(self.key, "2", "3")["txn"], "applied")
+            self.assertTrue(self.probe.write(self.key, "2", "3"))
         finally:
             leader.resume()
         self.cluster.wait_healthy()
@@ -50,7 +50,7 @@ class LeaderTest(unittest.TestCase):
         self.probe.wait_usable(3)
 
     def test_transactions_go_on_after_the_leader_is_killed(self):
-        self.assertEqual(self.probe.txn(self.key, "-", "1")["txn"], "applied")
+        self.assertTrue(self.probe.write(self.key, "-", "1"))
         leader = self.cluster.leader()
         leader.kill()
         try:
@@ -124,7 +124,8 @@ class LeaderTest(unittest.TestCase):
 
 class UsersTest(unittest.TestCase):
     def setUp(self):
-        self.cluster = Cluster()
+        # etcdctl logs in for each command, and has five seconds for all of it: cheap hashes.
+        self.cluster = Cluster(settings={"bcrypt-cost": 4})
         self.addCleanup(self.cluster.remove)
         self.cluster.start()
         ctl = self.cluster.etcdctl
@@ -144,7 +145,7 @@ class UsersTest(unittest.TestCase):
 
     def test_a_user_works_within_its_role(self):
         probe = self.probe(user="pawld", password="word")
-        self.assertEqual(probe.txn("pawl/head", "-", "1")["txn"], "applied")
+        self.assertTrue(probe.write("pawl/head", "-", "1"))
         self.assertEqual(probe.range("pawl/head")["answer"]["kvs"][0]["value"], "1")
         call = probe.begin("watch", "pawl/", "pawl0", 0)
         self.assertTrue(probe.event(call)["watch"]["created"])
@@ -164,22 +165,22 @@ class UsersTest(unittest.TestCase):
 
     def test_a_token_that_etcd_has_forgotten_is_renewed(self):
         probe = self.probe(user="pawld", password="word")
-        self.assertEqual(probe.txn("pawl/head", "-", "1")["txn"], "applied")
+        self.assertTrue(probe.write("pawl/head", "-", "1"))
         self.cluster.nodes[0].kill()
         self.cluster.nodes[0].start()  # Its tokens were in memory.
         self.cluster.wait_healthy()
-        self.assertEqual(probe.txn("pawl/head", "1", "2")["txn"], "applied")
+        self.assertTrue(probe.write("pawl/head", "1", "2"))
 
     def test_a_change_of_users_does_not_stop_the_client(self):
         probe = self.probe(user="pawld", password="word")
-        self.assertEqual(probe.txn("pawl/head", "-", "1")["txn"], "applied")
+        self.assertTrue(probe.write("pawl/head", "-", "1"))
         self.cluster.etcdctl("user", "add", "someone:else")
-        self.assertEqual(probe.txn("pawl/head", "1", "2")["txn"], "applied")
+        self.assertTrue(probe.write("pawl/head", "1", "2"))
 
     def test_a_user_is_no_obstacle_where_etcd_has_none(self):
         self.cluster.etcdctl("auth", "disable")
         probe = self.probe(user="pawld", password="word")
-        self.assertEqual(probe.txn("anything", "-", "1")["txn"], "applied")
+        self.assertTrue(probe.write("anything", "-", "1"))
 
 
 class TlsTest(unittest.TestCase):
@@ -198,9 +199,9 @@ class TlsTest(unittest.TestCase):
 
     def test_calls_work_over_tls_with_a_certificate_on_each_end(self):
         probe = self.probe(self.authority, self.files)
-        self.assertEqual(probe.txn("key", "-", "1")["txn"], "applied")
+        self.assertTrue(probe.write("key", "-", "1"))
         done = probe.call("append", "big/", "-", "h1", "1", "-", 500_000)
-        self.assertEqual(done["txn"], "applied")
+        self.assertTrue(done["txn"] == "applied" or done["found"]["value"] == "h1", done)
         self.assertEqual(probe.range("big/log/1")["answer"]["kvs"][0]["size"], 500_000)
 
     def test_a_server_of_an_unknown_authority_is_not_used(self):
@@ -223,7 +224,7 @@ class SpaceTest(unittest.TestCase):
         with Cluster(settings={"quota-backend-bytes": 4 << 20}) as cluster, Probe(
             cluster.addresses, status_ms=200
         ) as probe:
-            self.assertEqual(probe.txn("head", "-", "0")["txn"], "applied")
+            self.assertTrue(probe.write("head", "-", "0"))
             step = 0
 
             def full():
@@ -231,13 +232,15 @@ class SpaceTest(unittest.TestCase):
                 old = "-" if step == 0 else step
                 call = probe.begin("append", "a/", old, step + 1, step, "-", 500_000)
                 step += 1
+                # On a busy machine it may be told that there was no answer in time as well.
                 line = probe.line(
-                    lambda line: line.get("call") == call or "trouble" in line, "an answer"
+                    lambda line: line.get("call") == call
+                    or "database space exceeded" in line.get("trouble", ""),
+                    "an answer",
                 )
-                return line if "trouble" in line else None
+                return "trouble" in line
 
-            trouble = wait_until(full, "etcd has no space")
-            self.assertIn("database space exceeded", trouble["trouble"])
+            wait_until(full, "etcd has no space")
             wait_until(
                 lambda: any("NOSPACE" in text for text in probe.endpoints()[0]["status"]["errors"]),
                 "the status shows the alarm",

@@ -138,7 +138,7 @@ class MessagesTest(unittest.TestCase):
 
     def test_a_whole_connection(self):
         with RecordingRelay(self.cluster.nodes[0].client_port) as relay:
-            with etcd.Probe([relay.address]) as probe:
+            with etcd.Probe([relay.address], attempt_ms=20000) as probe:
                 self.assertEqual(probe.txn("connection", "-", "1")["txn"], "applied")
                 self.assertEqual(probe.txn("connection", "0", "1")["txn"], "compare_failed")
         self.assertEqual(relay.said[3], 4)  # A connection begins with the settings.

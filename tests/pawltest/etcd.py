@@ -18,11 +18,25 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 import unittest
+import urllib.request
 
 from pawltest.harness import scratch
 from pawltest.process import dies_with_parent, free_port, freeze
 from pawltest.wait import PATIENCE, wait_until
+
+ASKED_TIME = 0.3  # Seconds: a node that is stopped does not answer.
+# What etcd, which has a limit of its own, or etcdctl says when it took too long.
+UNKNOWN = ("request timed out", "context deadline exceeded", "leader changed", "no leader")
+# And what the same command says after that, if it had been carried out.
+DONE_BEFORE = ("already exists", "has been compacted", "authentication is not enabled")
+
+def _said(done):
+    return "".join(
+        said if isinstance(said, str) else said.decode(errors="replace")
+        for said in (done.stdout, done.stderr)
+    )
 
 
 class Node:
@@ -88,6 +102,15 @@ class Node:
             self.process.wait()
             self.process = None
 
+    def raft_term(self):
+        """Grows with each election; 0 without an answer. Not with TLS or users."""
+        request = urllib.request.Request(f"{self.url}/v3/maintenance/status", b"{}")
+        try:
+            with urllib.request.urlopen(request, timeout=ASKED_TIME) as answer:
+                return int(json.load(answer)["raftTerm"])
+        except (OSError, ValueError):
+            return 0
+
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
@@ -139,8 +162,20 @@ class Cluster:
             "every node of etcd is healthy",
         )
 
-    def etcdctl(self, *words, check=True, nodes=None, text=True, **options):
-        """A CompletedProcess; `nodes`: those to ask, by default all."""
+    def etcdctl(self, *words, check=True, **options):
+        """A CompletedProcess; `nodes`: those to ask, by default all. With `check` it is run again
+        while etcd does not know the outcome, as on a machine that is too busy for it."""
+        done = self._etcdctl(*words, **options)
+        if not check or done.returncode == 0:
+            return done
+        until, again = time.monotonic() + PATIENCE, False
+        while any(text in _said(done) for text in UNKNOWN) and time.monotonic() < until:
+            done, again = self._etcdctl(*words, **options), True
+        if done.returncode and not (again and any(text in _said(done) for text in DONE_BEFORE)):
+            raise AssertionError(f"etcdctl {words}:\n{_said(done)}")
+        return done
+
+    def _etcdctl(self, *words, nodes=None, text=True, **options):
         urls = ",".join(node.url for node in nodes or self.nodes)
         command = ["etcdctl", f"--endpoints={urls}"]
         if self.tls:
@@ -148,7 +183,7 @@ class Cluster:
             command += [f"--cacert={authority.cert}", f"--cert={files.cert}", f"--key={files.key}"]
         if self.user:
             command += [f"--user={self.user}"]
-        done = subprocess.run(
+        return subprocess.run(
             [*command, *[str(word) for word in words]],
             env={**os.environ, "ETCDCTL_API": "3"},
             stdout=subprocess.PIPE,
@@ -159,9 +194,6 @@ class Cluster:
             check=False,
             **options,
         )
-        if check and done.returncode:
-            raise AssertionError(f"etcdctl {words}:\n{done.stdout}{done.stderr}")
-        return done
 
     def json(self, *words, **options):
         return json.loads(self.etcdctl(*words, "-w", "json", **options).stdout)
@@ -271,6 +303,12 @@ class Probe:
 
     def txn(self, key, old, new):
         return self.call("txn", key, old, new)
+
+    def write(self, key, old, new):
+        """Whether `new` is stored; by an earlier send, if the answer to that came too late."""
+        done = self.txn(key, old, new)
+        found = done.get("found") or {}
+        return done["txn"] == "applied" or (done["sends"] > 1 and found.get("value") == new)
 
     def range(self, key, end="-", revision=0):
         return self.call("range", key, end, revision)
