@@ -10,6 +10,7 @@ from hosts import both_ways, one_way
 
 PATIENT = 60.0  # Seconds until a pawld that was told to stop has ended, and another one serves.
 LOOK_EVERY = 0.05
+ASKED_WITHIN = 4.0  # Seconds from a takeover until somebody has a question for the frozen one.
 DOWN_AT_MOST = 1.0  # Seconds until what was killed is started again.
 JUNK_OF_A_FULL_DISK = 12  # So much that the file of etcd must grow.
 
@@ -58,8 +59,9 @@ class ClusterFaults(Faults):
         pawld.launch()
 
     def freeze_active(self, step):
-        """Most of them until another one is active: then it wakes up, and believes to be active.
-        The others for the span, whoever is active by then."""
+        """Most of them until another one is active, and a question waits that the frozen one would
+        answer wrongly: then it wakes up, and believes to be active. The others for the span,
+        whoever is active by then."""
         pawld = self.world.active()
         if pawld is None:
             return False
@@ -71,10 +73,14 @@ class ClusterFaults(Faults):
     def _thaw_late(self, pawld, epoch, until):
         if not pawld.frozen:
             return
-        if self.world.epoch > epoch:
-            self.world.done["two_actives"] += 1
-        elif time.monotonic() < until:
+        deposed, now = self.world.epoch > epoch, time.monotonic()
+        if deposed:
+            until = min(until, now + ASKED_WITHIN) if not pawld.deposed else until
+            pawld.deposed = True
+        if now < until and not (deposed and self.world.rivals[pawld.name].asked >= epoch):
             return self.world.later(LOOK_EVERY, lambda: self._thaw_late(pawld, epoch, until))
+        if deposed:
+            self.world.done["two_actives"] += 1
         pawld.thaw()
 
     # -- the network
@@ -157,16 +163,20 @@ class ClusterFaults(Faults):
         return True
 
     def _fill_and_free(self, span):
+        began = time.monotonic()
         while not self.world.etcd.fill():
             time.sleep(LOOK_EVERY)
+        self.world.note(f"etcd is full after {time.monotonic() - began:.1f} s")
         self.world.done["etcd_alarms"] += 1
         time.sleep(span)
         self._free()
 
     def _free(self):
         """Somebody of the members may be away at the moment."""
+        began = time.monotonic()
         while not self.world.etcd.free():
             time.sleep(LOOK_EVERY)
+        self.world.note(f"etcd has space again after {time.monotonic() - began:.1f} s")
 
     def etcd_disk_full(self, step):
         node = self.world.etcd.nodes[ETCDS[-1]]

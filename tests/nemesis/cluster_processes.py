@@ -34,6 +34,9 @@ QUOTA = 24 << 20
 SMALL = 288 << 20
 JUNK = 1 << 20  # Bytes of a value.
 CALL_TIME = 1.0  # Seconds.
+# Of what is done beside the rest: on a busy machine a shorter one would begin again for ever.
+PATIENT_CALL_TIME = 10.0
+ETCDCTL_TIME = "30s"
 
 
 class Process:
@@ -41,6 +44,7 @@ class Process:
 
     process = None
     frozen = False
+    deposed = False  # Another one has taken over while it was frozen.
     leaves = False  # It was told to stop.
     started = 0.0
 
@@ -56,7 +60,7 @@ class Process:
 
     def freeze(self):
         freeze([self.process.pid])
-        self.frozen = True
+        self.frozen, self.deposed = True, False
 
     def thaw(self):
         if self.process is not None:
@@ -102,7 +106,7 @@ class EtcdNode(Process):
                 stderr=log,
             )
 
-    def call(self, path, body):
+    def call(self, path, body, timeout=CALL_TIME):
         """One request to its JSON interface; None without an answer."""
         request = urllib.request.Request(
             f"http://{self.host}:{CLIENT_PORT}/v3/{path}",
@@ -110,7 +114,7 @@ class EtcdNode(Process):
             {"Content-Type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=CALL_TIME) as answer:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:
                 return json.load(answer)
         except (OSError, ValueError, urllib.error.HTTPError):
             return None
@@ -169,7 +173,7 @@ class Etcd:
         node = self.leader()
         for number in range(count if node else 0):
             key = base64.b64encode(b"junk%d" % number).decode()
-            if node.call("kv/put", {"key": key, "value": value}) is None:
+            if node.call("kv/put", {"key": key, "value": value}, PATIENT_CALL_TIME) is None:
                 return True
         return False
 
@@ -199,7 +203,7 @@ class Etcd:
             f"http://{node.host}:{CLIENT_PORT}" for node in nodes or self.nodes.values()
         )
         return subprocess.run(
-            ["etcdctl", f"--endpoints={endpoints}", "--command-timeout=5s", *words],
+            ["etcdctl", f"--endpoints={endpoints}", f"--command-timeout={ETCDCTL_TIME}", *words],
             env={**os.environ, "ETCDCTL_API": "3"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,  # Warnings of its own.

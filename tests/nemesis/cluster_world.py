@@ -3,7 +3,8 @@ namespace), clients on two more; and what a schedule does to them. See world.py,
 
 What is recorded beside the logs of the clients: a watcher for each pawld keeps a connection to it,
 frozen or not, and notes what it says from memory; an operator and a waiting client talk to whoever
-is active. So what an old active says after another one has taken over is held against the rest.
+is active; and a rival (rival.py) asks an old active of what has changed since it lost its role. So
+what an old active says after another one has taken over is held against the rest.
 """
 
 import random
@@ -24,6 +25,7 @@ from cluster_processes import ADDRESSES, CLIENT_HOSTS, PAWLDS, ClusterPawld, Etc
 from operator_client import OperatorClient
 from pawltest.harness import Closed, Error, wait_until
 from recorder import Recorder
+from rival import Rival
 from waiting_client import WaitingClient
 
 FRESH = 1.0  # Seconds for which the answer of a pawld counts as what it is.
@@ -108,7 +110,7 @@ class ClusterWorld(BaseWorld):
     call_time = 8.0  # Seconds: longer than any pawld is frozen, so that it finds requests waiting.
 
     def _build(self, guard_mode):
-        self.pawlds, self.watchers = {}, {}
+        self.pawlds, self.watchers, self.rivals = {}, {}, {}
         self.epoch = 0  # The greatest that was seen.
         self.served_after = []  # Seconds from healing until each client was granted something.
         self.access = access.Access(self.dir, self.profile.tls)
@@ -186,7 +188,12 @@ class ClusterWorld(BaseWorld):
         self.recorders = list(self.watchers.values())
         wait_until(self.active, "a pawld is active")
         seed = self.profile.seed
+        self.rivals = {
+            name: Rival(self, pawld, random.Random(f"{seed}/rival/{name}"))
+            for name, pawld in self.pawlds.items()
+        }
         self.recorders += [
+            *self.rivals.values(),
             ClusterOperator(
                 lambda: self.connect_to_active("operator"), random.Random(f"{seed}/operator"), LOCKS
             ),

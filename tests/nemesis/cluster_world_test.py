@@ -25,7 +25,7 @@ class ClusterWorldTest(unittest.TestCase):
         tally.add(result)
         print(tally.table())
         self.assertEqual(result["faults"], [])
-        for what in ("takeovers", "two_actives", "etcd_alarms"):
+        for what in ("takeovers", "two_actives", "old_actives_asked", "etcd_alarms"):
             self.assertGreater(result["done"].get(what, 0), 0, what)
 
 

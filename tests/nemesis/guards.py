@@ -74,13 +74,10 @@ class Postgres:
         except BaseException:
             self.cluster.remove()
             raise
-        self.where = f"postgres:{self.cluster.dsn(self.db)}"
-        self.run_options = lambda lock: [
-            "--guard",
-            f"postgres:{lock}",
-            "--guard-dsn",
-            self.cluster.dsn(self.db),
-        ]
+        # By its socket in the file system: clients on machines of their own do not reach loopback.
+        dsn = self.cluster.dsn(self.db, host=self.cluster.dir)
+        self.where = f"postgres:{dsn}"
+        self.run_options = lambda lock: ["--guard", f"postgres:{lock}", "--guard-dsn", dsn]
 
     def crash(self):
         self.cluster.crash()

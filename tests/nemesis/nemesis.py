@@ -73,6 +73,7 @@ SUMS = {
     "handovers": ("hand_over",),
     "takeovers": ("takeovers",),
     "two actives at once": ("two_actives",),
+    "old actives asked": ("old_actives_asked",),
     "crowds": ("strangers", "heavy_readers"),
 }
 # What a run of every kind of fault needs, at least one of each.

@@ -15,12 +15,14 @@ import sys
 import namespaces
 import nemesis
 
-Plant = collections.namedtuple("Plant", "disk guard lesson")
+# `only`: the faults that show it; None: all kinds.
+Plant = collections.namedtuple("Plant", "disk guard lesson only", defaults=[None])
 SECONDS = 20
 SECONDS_OF_A_CLUSTER = 40
 
 # Bugs of src/base/mutants.h that real programs can be made to show within seconds, on the disk
-# where they matter.
+# where they matter. Others of a cluster are for the simulator: the client of etcd never gives up a
+# write without an answer, and a standby that has waited for role_ttl has read all that was written.
 PLANTS = {
     "deadline_from_reply": Plant("plain", "sqlite", "the client counts from the reply"),
     "failed_renewal_extends": Plant("plain", "sqlite", "a renewal without an answer counts"),
@@ -46,6 +48,13 @@ PLANTS = {
     "answer_before_sync": Plant("lossy", "sqlite", "answered before it is on disk"),
     "failed_commit_goes_on": Plant("failing", "sqlite", "a failed write is passed over"),
     "epoch_not_compared": Plant("cluster", "sqlite", "a write does not compare who is active"),
+    "role_window_ignored": Plant(
+        "cluster", "sqlite", "an old active answers from memory", "freeze_active"
+    ),
+    "takeover_too_soon": Plant(
+        *("cluster", "sqlite", "a standby does not wait for the end of the window"),
+        "cut_active_from_etcd,cut_active_to_etcd,cut_etcd_to_active",
+    ),
 }
 # Guards that judge and let everything through.
 SHADOWS = {
@@ -57,6 +66,7 @@ SHADOWS = {
 def find(name, plant, tries, seed):
     """(what found it, worlds) or (None, worlds)."""
     more = ["--guard-mode", "shadow"] if name in SHADOWS else []
+    more += ["--only", plant.only] if plant.only else []
     seconds = SECONDS_OF_A_CLUSTER if plant.disk == "cluster" else SECONDS
     if name in PLANTS:
         os.environ["PAWL_MUTANT"] = name

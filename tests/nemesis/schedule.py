@@ -89,11 +89,12 @@ OF_CLIENTS = (
     "kill_database",
 )
 LESS_OFTEN = 3
+SHARE_MIN = 0.25
 EVERY_FAULT = {**FAULTS, **CLUSTER_FAULTS}
 ROLE_TTL_MS = 1500
 # Some of the leases outlive a takeover, and some do not.
 TTL_MS_OF_CLUSTER = (2000, 3000, 4500)
-# A database that listens on loopback is not to be reached from the machine of a client.
+# A database that only listens on loopback is not reached from the machine of a client.
 GUARDS_OF_CLUSTER = {"sqlite": 6, "postgres": 2}
 # These take nothing away from anyone who behaves: in a world with nothing else, no lease is lost.
 CROWDS = ("strangers", "heavy_readers")
@@ -157,8 +158,8 @@ def steps(world):
 
 def _of_kind(world, kind, busy):
     every = EVERY_FAULT[kind].every
-    if world.disk == "cluster" and kind in OF_CLIENTS:
-        every *= LESS_OFTEN
+    if world.disk == "cluster":
+        every *= LESS_OFTEN if kind in OF_CLIENTS else _share(world)
     dice = random.Random(f"{world.seed}/{kind}")
     at = dice.uniform(0.05, 0.5) * min(every, world.seconds)
     while at < world.seconds:
@@ -166,6 +167,14 @@ def _of_kind(world, kind, busy):
         if step:
             yield step
         at += dice.expovariate(1 / every) if step else 0.05 * every
+
+
+def _share(world):
+    """A cluster that only few kinds of faults meet has as many faults as others, if it has the time
+    to take over in between."""
+    possible = [kind for kind in CLUSTER_FAULTS if _possible(kind, world.disk, world.guard)]
+    wanted = [kind for kind in possible if kind in world.kinds]
+    return max(len(wanted) / len(possible), SHARE_MIN)
 
 
 def _one(world, kind, at, dice, busy):

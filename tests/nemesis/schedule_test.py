@@ -52,6 +52,14 @@ class ScheduleTest(unittest.TestCase):
         self.assertNotIn("kill_database", schedule.profile(1, 30, "plain", "sqlite").kinds)
         self.assertIn("kill_database", schedule.profile(1, 30, "plain", "mariadb").kinds)
 
+    def test_a_cluster_with_few_kinds_of_faults_has_more_of_each(self):
+        def freezes(kinds):
+            profiles = [schedule.profile(seed, 60, "cluster", "sqlite", kinds) for seed in range(20)]
+            steps = [step for profile in profiles for step in schedule.steps(profile)]
+            return sum(step.kind == "freeze_active" for step in steps)
+
+        self.assertGreater(freezes(["freeze_active"]), 2 * freezes(None))
+
     def test_a_cluster_has_faults_of_its_own_and_of_its_clients(self):
         kinds = set(schedule.profile(1, 30, "cluster", "postgres").kinds)
         self.assertEqual(kinds, {*schedule.CLUSTER_FAULTS, *schedule.OF_CLIENTS})
