@@ -6,8 +6,9 @@ to 48. And a log in etcd that is long enough to be cleaned.
 
     make failovers COUNT=1000
 
-ends after so many takeovers, has a short role_ttl, and prints how long nobody served. More kinds of
-faults, in more places: tests/nemesis/cluster_world.py.
+ends after so many takeovers, has a short role_ttl, and prints how long nobody served; of the slowest
+takeovers also what else happened: elections of etcd, and for how much of the time some process of
+the machine waited for a CPU. More kinds of faults, in more places: tests/nemesis/cluster_world.py.
 
 Environment: PAWL_FAILOVER_SECONDS (25) or PAWL_FAILOVERS, PAWL_TORTURE_SEED, and PAWL_ETCD (the
 server).
@@ -15,7 +16,9 @@ server).
 
 import collections
 import concurrent.futures
+import heapq
 import os
+import pathlib
 import random
 import time
 import unittest
@@ -37,6 +40,33 @@ ROLE_TTL_MS = 1000 if FAILOVERS else 2000
 ETCD_EVERY = 12 if FAILOVERS else 2
 PROBE_EVERY = 0.005  # Seconds.
 REPORT_EVERY = 50  # Rounds.
+SLOWEST = 5  # So many are explained.
+
+
+class Circumstances:
+    """What may delay a takeover beside Pawl, from now on."""
+
+    def __init__(self, etcd):
+        self.etcd, self.began = etcd, time.monotonic()
+        self.term, self.stalled = self._term(), self._stalled()
+
+    def _term(self):
+        """Of etcd's elections: each begins another one. 0: nobody answers."""
+        return max((node.raft_term() for node in self.etcd.nodes if node.process), default=0)
+
+    @staticmethod
+    def _stalled():
+        """Seconds for which some process waited for a CPU since the machine started."""
+        try:
+            line = pathlib.Path("/proc/pressure/cpu").read_text(encoding="ascii").splitlines()[0]
+            return int(line.rpartition("total=")[2]) / 1e6
+        except OSError:  # A kernel that does not count it.
+            return 0.0
+
+    def text(self):
+        share = (self._stalled() - self.stalled) / (time.monotonic() - self.began)
+        terms = max(0, self._term() - self.term)
+        return f"{terms} elections of etcd, a CPU was waited for {share:.0%} of the time"
 
 
 class FailoverTortureTest(unittest.TestCase):
@@ -51,6 +81,7 @@ class FailoverTortureTest(unittest.TestCase):
         workers = [torture.Worker(number, ledger, SEED) for number in range(WORKERS)]
         self.faults = collections.Counter()
         self.unserved = collections.defaultdict(list)  # fault -> seconds until a grant
+        self.explained = []  # (seconds, fault, circumstances)
         first = self.epoch()
         self.began = time.monotonic()
         try:
@@ -84,6 +115,8 @@ class FailoverTortureTest(unittest.TestCase):
         every = [seconds for some in self.unserved.values() for seconds in some]
         for name, some in [*sorted(self.unserved.items()), ("all", every)]:
             print(f"  until a grant after {name}: {percentiles(some)}", flush=True)
+        for seconds, name, text in heapq.nlargest(SLOWEST, self.explained):
+            print(f"  {seconds:.2f} s after {name}: {text}", flush=True)
 
     def epoch(self):
         return wait_until(lambda: self.cluster.active().status(), "STATUS is answered")["epoch"]
@@ -121,10 +154,11 @@ class FailoverTortureTest(unittest.TestCase):
         )
         fault = self.dice.choice([self.kill, self.stop_and_resume, self.terminate])
         self.faults.update(filter(None, (etcd, fault.__name__)))
+        name = fault.__name__ + (" without its leader of etcd" if etcd else "")
+        circumstances = Circumstances(self.cluster.etcd)
         seconds = fault(server)
-        self.unserved[fault.__name__ + (" without its leader of etcd" if etcd else "")].append(
-            seconds
-        )
+        self.unserved[name].append(seconds)
+        self.explained.append((seconds, name, circumstances.text()))
         for work in running:
             work.result(timeout=2 * harness.PATIENCE)
         if etcd == "kill_etcd":
