@@ -6,9 +6,10 @@ to 48. And a log in etcd that is long enough to be cleaned.
 
     make failovers COUNT=1000
 
-ends after so many takeovers, has a short role_ttl, and prints how long nobody served; of the slowest
-takeovers also what else happened: elections of etcd, and for how much of the time some process of
-the machine waited for a CPU. More kinds of faults, in more places: tests/nemesis/cluster_world.py.
+ends after so many takeovers, has a short role_ttl, and prints how long nobody served; of the
+slowest takeovers also what else happened: elections of etcd, and for how much of the time some
+process of the machine waited for a CPU. More kinds of faults, in more places:
+tests/nemesis/cluster_world.py.
 
 Environment: PAWL_FAILOVER_SECONDS (25) or PAWL_FAILOVERS, PAWL_TORTURE_SEED, and PAWL_ETCD (the
 server).

@@ -54,8 +54,8 @@ class ScheduleTest(unittest.TestCase):
 
     def test_a_cluster_with_few_kinds_of_faults_has_more_of_each(self):
         def freezes(kinds):
-            profiles = [schedule.profile(seed, 60, "cluster", "sqlite", kinds) for seed in range(20)]
-            steps = [step for profile in profiles for step in schedule.steps(profile)]
+            worlds = [schedule.profile(seed, 60, "cluster", "sqlite", kinds) for seed in range(20)]
+            steps = [step for world in worlds for step in schedule.steps(world)]
             return sum(step.kind == "freeze_active" for step in steps)
 
         self.assertGreater(freezes(["freeze_active"]), 2 * freezes(None))

@@ -95,7 +95,7 @@ class ClusterStoreTest : public testing::Test {
     store.on_timer();
     store.pump(sink);
     if (sink.failures.empty()) store.pump(sink);  // What comes after it is known who is active.
-    store.on_timer();  // What pump() has made room for.
+    store.on_timer();                             // What pump() has made room for.
   }
   void advance(Nanos by) {
     now += by;
