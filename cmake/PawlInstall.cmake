@@ -1,5 +1,5 @@
 # Installs libpawl, libpawl-testing and the fronts of guards: headers, libraries, `find_package(Pawl CONFIG)`, and pawl.pc,
-# pawl-testing.pc, pawl-etcd.pc, pawl-mariadb.pc, pawl-postgres.pc, pawl-redis.pc, pawl-s3.pc, pawl-sqlite.pc.
+# pawl-testing.pc, pawl-dynamodb.pc, pawl-etcd.pc, pawl-mariadb.pc, pawl-postgres.pc, pawl-redis.pc, pawl-s3.pc, pawl-sqlite.pc.
 # Only these: cmake --install build --component libpawl
 # The Debian packages have components of their own (PawlPackage.cmake), which no other installation wants: EXCLUDE_FROM_ALL.
 include(GNUInstallDirs)
@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 
 set(pawl_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Pawl")
 set(pawl_pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-set(pawl_fronts libpawl_etcd libpawl_mariadb libpawl_postgres libpawl_redis libpawl_s3 libpawl_sqlite_front)
+set(pawl_fronts libpawl_dynamodb libpawl_etcd libpawl_mariadb libpawl_postgres libpawl_redis libpawl_s3 libpawl_sqlite_front)
 
 install(TARGETS libpawl libpawl_testing ${pawl_fronts} EXPORT PawlTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libpawl NAMELINK_COMPONENT libpawl
@@ -29,7 +29,7 @@ foreach(name pawl pawl-testing)
   configure_file("${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
   list(APPEND pawl_pc_files "${PROJECT_BINARY_DIR}/${name}.pc")
 endforeach()
-foreach(front "etcd;etcd;pawl_etcd" "mariadb;MariaDB;pawl_mariadb" "postgres;PostgreSQL;pawl_postgres" "redis;Redis;pawl_redis"
+foreach(front "dynamodb;DynamoDB;pawl_dynamodb" "etcd;etcd;pawl_etcd" "mariadb;MariaDB;pawl_mariadb" "postgres;PostgreSQL;pawl_postgres" "redis;Redis;pawl_redis"
         "s3;S3;pawl_s3" "sqlite;SQLite;pawl_sqlite_front")
   list(GET front 0 kind)
   list(GET front 1 pawl_database)

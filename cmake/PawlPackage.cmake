@@ -100,14 +100,15 @@ pawl_package(pawld SECTION admin DEPENDS "passwd" RECOMMENDS "pawl" SUGGESTS "lo
 pawl_package(pawl SECTION admin SUGGESTS "pawld"
              SUMMARY "lock service whose every grant carries a fencing token (commands)"
              TEXT "This package has the commands: run a job under a lock, look at locks, operate
-the server, and install guards in PostgreSQL, MariaDB, SQLite, Redis, etcd and S3.")
+the server, and install guards in PostgreSQL, MariaDB, SQLite, Redis, etcd, S3
+and DynamoDB.")
 pawl_package(libpawl0 SECTION libs
              SUMMARY "client library of the Pawl lock service"
              TEXT "This package has the library that C++ programs load to hold locks.")
 pawl_package(libpawl-guards0 SECTION libs DEPENDS "libpawl0 (= ${PROJECT_VERSION})"
              SUMMARY "client library of the Pawl lock service (guards)"
              TEXT "This package has the libraries that C++ programs load to write to
-PostgreSQL, MariaDB, SQLite, Redis, etcd and S3 under a token.")
+PostgreSQL, MariaDB, SQLite, Redis, etcd, S3 and DynamoDB under a token.")
 pawl_package(libpawl-testing0 SECTION libs DEPENDS "libpawl0 (= ${PROJECT_VERSION})"
              SUMMARY "client library of the Pawl lock service (test server)"
              TEXT "This package has a server that runs inside a test, with a clock that the test
@@ -129,6 +130,7 @@ set(CPACK_DEBIAN_PAWLD_PACKAGE_CONTROL_EXTRA "${here}/postinst" "${here}/prerm" 
 file(WRITE "${made}/triggers" "activate-noawait ldconfig\n")
 file(WRITE "${made}/libpawl0/shlibs" "libpawl 0 libpawl0 (>= ${PROJECT_VERSION})\n")
 file(WRITE "${made}/libpawl-guards0/shlibs"
+     "libpawl_dynamodb 0 libpawl-guards0 (>= ${PROJECT_VERSION})\n"
      "libpawl_etcd 0 libpawl-guards0 (>= ${PROJECT_VERSION})\n"
      "libpawl_mariadb 0 libpawl-guards0 (>= ${PROJECT_VERSION})\nlibpawl_postgres 0 libpawl-guards0 (>= ${PROJECT_VERSION})\n"
      "libpawl_redis 0 libpawl-guards0 (>= ${PROJECT_VERSION})\n"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "guard/dynamodb/kind.h"
 #include "guard/etcd/kind.h"
 #include "guard/mariadb/kind.h"
 #include "guard/postgres/kind.h"
@@ -21,7 +22,7 @@ namespace pawl::guard {
 namespace {
 
 const std::array kKinds{
-    &kPostgresKind, &kSqliteKind, &kMariaKind, &kRedisKind, &kEtcdKind, &kS3Kind,
+    &kPostgresKind, &kSqliteKind, &kMariaKind, &kRedisKind, &kEtcdKind, &kS3Kind, &kDynamoKind,
 #ifdef PAWL_TEST_KINDS  // Only in a pawl that tests link: tests/guard/toy.
     &kToyKind,
 #endif

@@ -24,7 +24,7 @@ namespace pawl::guard {
 [[nodiscard]] Result<const Kind*> need_kind(std::string_view name);
 // The first that needs no server (Kind::create); there always is one.
 [[nodiscard]] const Kind& serverless_kind();
-// "postgres, sqlite, mariadb, redis, etcd or s3".
+// "postgres, sqlite, mariadb, redis, etcd, s3 or dynamodb".
 [[nodiscard]] std::string kind_names();
 
 // KIND:RESOURCE, as --guard takes it. The first ':' ends the kind; the resource is as in

@@ -275,7 +275,7 @@ class DrillCliTest(DrillCase):
         self.assertFails(64, "--guard sqlite --file", "pause", *self.where)
         self.assertFails(64, "--addr needs --guard", "pause", "--addr", "127.0.0.1:1")
         self.assertFails(
-            64, "postgres, sqlite, mariadb, redis, etcd or s3", "pause", *here, "--guard", "oracle"
+            64, "redis, etcd, s3 or dynamodb", "pause", *here, "--guard", "oracle"
         )
         self.assertFails(
             64, "--ttl: at least 500ms", "pause", *here, "--guard", "sqlite", "--ttl", "100ms"

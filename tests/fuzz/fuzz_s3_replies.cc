@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "aws/credentials.h"
 #include "base/assert.h"
 #include "guard/s3/bucket.h"
-#include "guard/s3/dsn.h"
 #include "guard/s3/envelope.h"
 #include "guard/s3/names.h"
 #include "guard/s3/record.h"
@@ -29,7 +29,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const S3Record record = parse_record(bytes);
   static_cast<void>(parse_record(to_bytes(record)));
   static_cast<void>(parse_installation(bytes));
-  pawl::S3Options options;
-  static_cast<void>(read_s3_credentials(bytes, "default", options));
+  static_cast<void>(pawl::aws::read_credentials(bytes, "default"));
   return 0;
 }

@@ -563,6 +563,7 @@ class DebTest(unittest.TestCase):
             "pawl-postgres",
             "pawl-mariadb",
             "pawl-redis",
+            "pawl-dynamodb",
             "pawl-etcd",
             "pawl-s3",
             "pawl-sqlite",

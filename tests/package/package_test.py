@@ -186,6 +186,7 @@ class PackageTest(unittest.TestCase):
             ("redis", "hiredis", "pawl::RedisGuard(nullptr)"),
             ("etcd", "pawl", "pawl::EtcdGuard({})"),
             ("s3", "libcurl", "pawl::S3Guard guard({})"),
+            ("dynamodb", "libcurl", "pawl::DynamoGuard guard({})"),
         ]:
             run(
                 self.compile(
@@ -200,18 +201,19 @@ class PackageTest(unittest.TestCase):
         project, build = self.dir / "fronts", self.dir / "fronts-build"
         project.mkdir()
         (project / "main.cc").write_text(
-            "#include <pawl/etcd.h>\n"
+            "#include <pawl/dynamodb.h>\n#include <pawl/etcd.h>\n"
             "#include <pawl/mariadb.h>\n#include <pawl/postgres.h>\n#include <pawl/redis.h>\n"
             "#include <pawl/s3.h>\n#include <pawl/sqlite.h>\n"
             "int main() { pawl::MariaGuard a(nullptr); pawl::PgGuard b(nullptr); "
             "pawl::SqliteGuard c(nullptr); pawl::RedisGuard d(nullptr); pawl::EtcdGuard e({}); "
-            "pawl::S3Guard f({}); }\n",
+            "pawl::S3Guard f({}); pawl::DynamoGuard g({}); }\n",
             encoding="utf-8",
         )
         (project / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.23)\nproject(fronts CXX)\n"
             "find_package(Pawl CONFIG REQUIRED)\nadd_executable(fronts main.cc)\n"
-            "target_link_libraries(fronts PRIVATE Pawl::etcd Pawl::mariadb Pawl::postgres "
+            "target_link_libraries(fronts PRIVATE Pawl::dynamodb Pawl::etcd Pawl::mariadb "
+            "Pawl::postgres "
             "Pawl::redis Pawl::s3 Pawl::sqlite)\n",
             encoding="utf-8",
         )
@@ -229,6 +231,7 @@ class PackageTest(unittest.TestCase):
             ("libpawl_postgres.so", r"pawl::Pg(Guard|Rows|Transaction)\b"),
             ("libpawl_mariadb.so", r"pawl::Maria(Guard|Rows|Transaction)\b"),
             ("libpawl_redis.so", r"pawl::RedisGuard\b"),
+            ("libpawl_dynamodb.so", r"pawl::Dynamo(Guard|Value)\b"),
             ("libpawl_etcd.so", r"pawl::EtcdGuard\b"),
             ("libpawl_s3.so", r"pawl::S3Guard\b"),
             ("libpawl_sqlite_front.so", r"pawl::(SqliteGuard|sqlite::register_functions)\b"),

@@ -14,8 +14,4 @@ namespace pawl::guard {
 // AWS_PROFILE, AWS_SHARED_CREDENTIALS_FILE.
 [[nodiscard]] Result<S3Options> parse_s3_dsn(std::string_view text);
 
-// The keys of one profile of a credentials file, in Amazon's format.
-[[nodiscard]] Result<void> read_s3_credentials(std::string_view file, std::string_view profile,
-                                               S3Options& options);
-
 }  // namespace pawl::guard

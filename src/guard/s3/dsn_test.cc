@@ -40,15 +40,5 @@ TEST_F(S3Dsn, UnknownWordIsNamed) {
   EXPECT_FALSE(parse_s3_dsn("style=other"));
 }
 
-TEST_F(S3Dsn, CredentialsFileHasProfiles) {
-  constexpr std::string_view kFile =
-      "[default]\naws_access_key_id = A\naws_secret_access_key=B\n\n[ci]\r\n"
-      "aws_access_key_id=C\r\naws_secret_access_key=D\r\naws_session_token=E\r\n";
-  S3Options options;
-  ASSERT_TRUE(read_s3_credentials(kFile, "ci", options));
-  EXPECT_EQ(options.access_key + options.secret_key + options.session_token, "CDE");
-  EXPECT_FALSE(read_s3_credentials(kFile, "other", options));
-}
-
 }  // namespace
 }  // namespace pawl::guard

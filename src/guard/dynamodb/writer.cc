@@ -1,0 +1,66 @@
+#include "guard/dynamodb/writer.h"
+
+#include <utility>
+
+namespace pawl::guard {
+namespace {
+
+// Of attempts that were throttled, or that transactions of others got in the way of; a lease may
+// end it sooner.
+constexpr std::chrono::seconds kGiveUp{30};
+
+}  // namespace
+
+Error to_error(const DynamoVerdict& refusal) {
+  return {refusal.end == DynamoVerdict::End::kStale ? Code::kStaleToken : Code::kInvalid,
+          refusal.text};
+}
+
+Decision to_decision(const DynamoVerdict& answer, std::uint64_t token) {
+  return {.verdict = verdict_of(answer.end),
+          .token = token,
+          .max = answer.max,
+          .mode = answer.mode,
+          .let_through = answer.let_through};
+}
+
+DynamoWriter::DynamoWriter(DynamoCalls& calls, HeldToken held, DynamoOrder order)
+    : RetryAndSettle(std::move(held), {.until = std::chrono::steady_clock::now() + kGiveUp}),
+      calls_(calls),
+      order_(std::move(order)) {
+  order_.token = std::to_string(token());
+  order_.nonce = calls_.new_nonce();
+}
+
+RetryAndSettle::Attempt DynamoWriter::attempt() {
+  const auto answer = calls_.write(order_);
+  if (!answer) {
+    if (answer.error().code == Code::kUnknown) return Unknown{answer.error()};
+    if (answer.error().code == Code::kUnavailable) return Again{answer.error()};
+    return unless_unsettled(answer.error());
+  }
+  if (answer->text.empty()) {
+    met_ = answer->end != DynamoVerdict::End::kUnmet;
+    if (met_) return to_decision(*answer, token());
+    return Decision{.verdict = Verdict::kAdmitted, .token = token(), .max = answer->max};
+  }
+  const Error error = to_error(*answer);
+  if (error.code == Code::kStaleToken) return explain_stale(error, answer->max);
+  return unless_unsettled(error);
+}
+
+// Read back, never sent again blindly. With a number a repetition finds out: a copy that is still
+// on its way cannot take effect after it.
+RetryAndSettle::Settled DynamoWriter::settle() {
+  const auto landed = calls_.is_last(order_.resources.front(), order_.nonce);
+  if (!landed) return Settled::kNotYet;
+  if (*landed) return Settled::kApplied;
+  return order_.operation == 0 ? Settled::kCannotTell : Settled::kRepeat;
+}
+
+std::string_view DynamoWriter::cannot_tell() const {
+  return "whether the write is in effect is unknown: it is not the last one now; with an operation "
+         "number it could be found out";
+}
+
+}  // namespace pawl::guard
