@@ -29,8 +29,8 @@ foreach(name pawl pawl-testing)
   configure_file("${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
   list(APPEND pawl_pc_files "${PROJECT_BINARY_DIR}/${name}.pc")
 endforeach()
-foreach(front "dynamodb;DynamoDB;pawl_dynamodb" "etcd;etcd;pawl_etcd" "mariadb;MariaDB;pawl_mariadb" "postgres;PostgreSQL;pawl_postgres" "redis;Redis;pawl_redis"
-        "s3;S3;pawl_s3" "sqlite;SQLite;pawl_sqlite_front")
+foreach(front "dynamodb;DynamoDB;pawl_dynamodb" "etcd;etcd;pawl_etcd" "mariadb;MariaDB;pawl_mariadb" "postgres;PostgreSQL;pawl_postgres"
+        "redis;Redis;pawl_redis" "s3;S3;pawl_s3" "sqlite;SQLite;pawl_sqlite_front")
   list(GET front 0 kind)
   list(GET front 1 pawl_database)
   list(GET front 2 pawl_front)

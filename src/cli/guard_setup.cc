@@ -210,7 +210,7 @@ void add_guard_protect(CommandLine& line) {
   verb.required(
       "TABLE", options->wanted.table,
       "the table, as in SQL: orders, shop.orders; redis, etcd: a key, or 'orders:*'; s3: an "
-      "object");
+      "object; dynamodb: a table, or 'shop/order#*'");
   verb.text("--guard", "NAME", options->wanted.guard,
             "the guard's name (default: the table's); several tables may share it");
   verb.text("--key", "COLUMN", options->wanted.key, "each row is a resource of its own, NAME:KEY");
@@ -226,7 +226,8 @@ void add_guard_protect(CommandLine& line) {
       "  pawl guard protect postgres lines --by order_id  a lock for each order\n"
       "  pawl guard protect mariadb shop.orders           in MariaDB --by takes a column\n"
       "  pawl guard protect redis 'orders:*'              keys that begin with orders:\n"
-      "  pawl guard protect s3 reports/nightly.csv        one object");
+      "  pawl guard protect s3 reports/nightly.csv        one object\n"
+      "  pawl guard protect dynamodb orders --key '*'     each item of a table");
   verb.run([options](Console& console) {
     if (options->mode_given()) options->wanted.mode = options->mode;
     return protect(console, *options);

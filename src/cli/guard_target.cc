@@ -35,7 +35,8 @@ void declare_where(Verb& verb, std::string& dsn, std::string& file) {
       "--dsn", "DSN", dsn,
       "where: a URI or key=value pairs (PAWL_GUARD_DSN; else PGHOST, PGDATABASE, PGSERVICE, …, or "
       "~/.my.cnf). Put passwords into ~/.pgpass, ~/.my.cnf, for redis REDISCLI_AUTH or for etcd "
-      "ETCDCTL_PASSWORD, and keys of s3 into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or "
+      "ETCDCTL_PASSWORD, and keys of s3 and dynamodb into AWS_ACCESS_KEY_ID and "
+      "AWS_SECRET_ACCESS_KEY or "
       "~/.aws/credentials, not here");
   verb.text("--file", "PATH", file, (file_kinds() + ": where, the same as --dsn").c_str());
   verb.not_both("--file", "--dsn");

@@ -3,7 +3,7 @@
 // frozen, and then writes twice: under its lease, which must know that it is over, and with its
 // token alone, as a program would that does not ask, which the table must refuse.
 //
-//   worker postgres|sqlite|mariadb|redis|etcd|s3 WHERE RESOURCE LOCK VALUE [stay]
+//   worker postgres|sqlite|mariadb|redis|etcd|s3|dynamodb WHERE RESOURCE LOCK VALUE [stay]
 // with the address of pawld in PAWL_ADDR.
 //
 // Ends with 0 when the write is in effect, with 121 when the last one was refused as stale.
@@ -16,10 +16,12 @@
 #include <memory>
 #include <string>
 
+#include "guard/dynamodb/dsn.h"
 #include "guard/etcd/kind.h"
 #include "guard/mariadb/connection.h"
 #include "guard/redis/connection.h"
 #include "guard/s3/dsn.h"
+#include "pawl/dynamodb.h"
 #include "pawl/etcd.h"
 #include "pawl/mariadb.h"
 #include "pawl/pawl.h"
@@ -190,6 +192,32 @@ class S3Table final : public Table {
   const std::string resource_;
 };
 
+// The table is the attribute `n` of the item with the key of the resource.
+class DynamoTable final : public Table {
+ public:
+  DynamoTable(const char* where, std::string resource)
+      : guard_(*guard::parse_dynamo_dsn(where)), resource_(std::move(resource)) {}
+  Guard& guard() override { return guard_; }
+  Result<Decision> write(const Lease& lease, const std::string& value) override {
+    const auto done = guard_.write(lease, resource_, put(value));
+    if (!done) return done.error();
+    return done->decision;
+  }
+  std::string write_with_token(std::uint64_t token, const std::string& value) override {
+    const auto done = guard_.write(token, resource_, put(value));
+    return done ? "" : done.error().detail;
+  }
+
+ private:
+  [[nodiscard]] DynamoPut put(const std::string& value) const {
+    const std::string id = resource_.substr(resource_.find(':') + 1);
+    return {"orders", {{"id", DynamoValue::text(id)}, {"n", DynamoValue::number(value)}}};
+  }
+
+  DynamoGuard guard_;
+  const std::string resource_;
+};
+
 std::unique_ptr<Table> open(const std::string& kind, const char* where,
                             const std::string& resource) {
   if (kind == "postgres") return std::make_unique<PostgresTable>(where, resource);
@@ -198,6 +226,7 @@ std::unique_ptr<Table> open(const std::string& kind, const char* where,
   if (kind == "etcd") return std::make_unique<EtcdTable>(where, resource);
   if (kind == "redis") return std::make_unique<RedisTable>(where, resource);
   if (kind == "s3") return std::make_unique<S3Table>(where, resource);
+  if (kind == "dynamodb") return std::make_unique<DynamoTable>(where, resource);
   return nullptr;
 }
 

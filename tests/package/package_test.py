@@ -213,8 +213,7 @@ class PackageTest(unittest.TestCase):
             "cmake_minimum_required(VERSION 3.23)\nproject(fronts CXX)\n"
             "find_package(Pawl CONFIG REQUIRED)\nadd_executable(fronts main.cc)\n"
             "target_link_libraries(fronts PRIVATE Pawl::dynamodb Pawl::etcd Pawl::mariadb "
-            "Pawl::postgres "
-            "Pawl::redis Pawl::s3 Pawl::sqlite)\n",
+            "Pawl::postgres Pawl::redis Pawl::s3 Pawl::sqlite)\n",
             encoding="utf-8",
         )
         run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")

@@ -19,6 +19,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import unittest
 import urllib.error
 import urllib.request
@@ -38,13 +39,13 @@ def installed():
     base = pathlib.Path(os.environ.get("PAWL_E2E_DIR") or harness.tempfile.gettempdir())
     modules = base / "dynalite"
     modules.mkdir(parents=True, exist_ok=True)
-    wanted = "".join((WANTED / name).read_text() for name in ("package-lock.json", "server.js"))
+    wanted = (WANTED / "package-lock.json").read_text()
     mark = modules / "installed"
     with open(base / "dynalite.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # Tests run side by side.
         if mark.exists() and mark.read_text() == wanted:
             return modules
-        for name in ("package.json", "package-lock.json", "server.js"):
+        for name in ("package.json", "package-lock.json"):
             shutil.copy(WANTED / name, modules / name)
         done = subprocess.run(
             dies_with_parent(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]),
@@ -106,10 +107,14 @@ class Server:
     def start(self):
         modules = installed()
         self.log = harness.scratch("dynalite") / "log"
-        words = ["node", modules / "server.js", str(self.port), *["--plain"] * self.plain]
+        words = ["node", WANTED / "server.js", str(self.port), *["--plain"] * self.plain]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                dies_with_parent(words), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                dies_with_parent(words),
+                env={**os.environ, "NODE_PATH": str(modules / "node_modules")},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
         wait_until(self.answers, "dynalite answers")
         return self
@@ -247,3 +252,18 @@ class ServerCase(unittest.TestCase):
 
 def main():
     unittest.main(module="__main__", verbosity=2)
+
+
+def serve(port, *tables):
+    """For people, until it is interrupted."""
+    server = Server()
+    server.port = port
+    with server:
+        for table in tables:
+            server.create_table(table, "id")
+        server.control("ready", {})
+        server.process.wait()
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), *sys.argv[2:])

@@ -5,6 +5,7 @@
     python3 -m pawltest.with_database redis PROGRAM ARGUMENT…        PAWL_TEST_REDIS_PORT
     python3 -m pawltest.with_database etcd PROGRAM ARGUMENT…         PAWL_TEST_ETCD_PORT
     python3 -m pawltest.with_database s3 PROGRAM ARGUMENT…           PAWL_TEST_S3_PORT
+    python3 -m pawltest.with_database dynamodb PROGRAM ARGUMENT…     PAWL_TEST_DYNAMODB_PORT
 
 The variable has the address of the database. The exit code is the program's.
 """
@@ -60,6 +61,15 @@ def s3():
         yield server, {"PAWL_TEST_S3_PORT": str(server.port), **server.environment()}
 
 
+@contextlib.contextmanager
+def dynamodb():
+    from pawltest.dynamodb import Server
+
+    with Server() as server:
+        server.create_table("orders", "id")
+        yield server, {"PAWL_TEST_DYNAMODB_PORT": str(server.port), **server.environment()}
+
+
 def main():
     databases = {
         "postgres": postgres,
@@ -67,6 +77,7 @@ def main():
         "redis": redis,
         "etcd": etcd,
         "s3": s3,
+        "dynamodb": dynamodb,
     }
     with databases[sys.argv[1]]() as (server, variables):
         print(variables, flush=True)

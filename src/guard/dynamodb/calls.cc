@@ -196,6 +196,13 @@ Result<DynamoCalls::Views> DynamoCalls::views_after(const DynamoOrder& order, co
     }
     const auto fence = fence_in(resource, *item);
     if (!fence) return fence.error();
+    // Only the policy as it is now refuses, and lets through.
+    if (known != records_.end() &&
+        judge_dynamo_write(known->second.policy, to_claim(order), *fence).verdict ==
+            Verdict::kAdmitted) {
+      views.push_back({known->second, *fence});
+      continue;
+    }
     auto record = read_guard(guard);
     if (!record) return record.error();
     views.push_back({*std::move(record), *fence});
@@ -362,6 +369,7 @@ std::variant<DynamoCalls::Plan, DynamoVerdict> DynamoCalls::plan_from(const Dyna
 // True: it was applied.
 Result<std::variant<bool, DynamoCalls::Failed>> DynamoCalls::send(const Plan& plan) {
   using Sent = std::variant<bool, Failed>;
+  sent_ = plan.tests;
   Failed failed{std::vector<std::optional<json::object>>(plan.ops.size())};
   if (plan.ops.size() == 1) {
     auto answer = store_.call(operation_of(plan.ops.front().kind), to_body(plan.ops.front()));
@@ -434,7 +442,11 @@ Result<DynamoVerdict> DynamoCalls::write(const DynamoOrder& order) {
     if (!found) return found.error();
     views = *std::move(found);
     // A copy of it was sent before, and has landed.
-    if (!views->empty() && views->front().fence.nonce == order.nonce) return plan->answer;
+    if (std::any_of(views->begin(), views->end(),
+                    [&](const View& view) { return view.fence.nonce == order.nonce; }))
+      return plan->answer;
+    if (order.unsettled && order.operation == 0)
+      return Error{Code::kUnknown, "another write came in between"};
     bool held = conditions;
     for (std::size_t i = 0; held && i < views->size(); ++i) {
       const View& view = (*views)[i];
@@ -557,10 +569,15 @@ Result<std::optional<std::uint64_t>> DynamoCalls::fence(const std::string& resou
   return max == 0 ? std::optional<std::uint64_t>{} : max;
 }
 
-Result<bool> DynamoCalls::is_last(const std::string& resource, const std::string& nonce) {
-  const auto view = read_view(resource);
-  if (!view) return view.error();
-  return view->fence.nonce == nonce;
+Result<DynamoCalls::Landing> DynamoCalls::find_landing(const DynamoOrder& order) {
+  const auto views = read_views(order.resources);
+  if (!views) return views.error();
+  bool unchanged = sent_.size() == views->size();
+  for (std::size_t i = 0; i < views->size(); ++i) {
+    if ((*views)[i].fence.nonce == order.nonce) return Landing::kApplied;
+    unchanged = unchanged && holds(sent_[i], (*views)[i].fence);
+  }
+  return unchanged ? Landing::kMayRepeat : Landing::kCannotTell;
 }
 
 // For people: that one is lost now and then with a connection does no harm.

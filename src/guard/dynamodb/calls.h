@@ -36,6 +36,9 @@ struct DynamoOrder {
   std::uint64_t operation = 0;            // 0: none
   std::vector<DynamoOp> ops = {};
   std::string nonce = {};  // tells this write from all others, also when it is sent again
+  // An earlier attempt may have landed. It is then sent again only as it was: if its condition does
+  // not hold any more, and the last write is another's, the outcome stays unknown.
+  bool unsettled = false;
 };
 
 struct DynamoVerdict {
@@ -78,8 +81,14 @@ class DynamoCalls {
   [[nodiscard]] Result<DynamoVerdict> check(const std::string& resource, std::uint64_t token);
   // The fence; nothing: none yet.
   [[nodiscard]] Result<std::optional<std::uint64_t>> fence(const std::string& resource);
-  // Whether the write with this nonce is the last one to the resource.
-  [[nodiscard]] Result<bool> is_last(const std::string& resource, const std::string& nonce);
+  // What has become of a write that ended in kUnknown.
+  enum class Landing : std::uint8_t {
+    kApplied,
+    // Its condition still holds, so that it has not landed, and of it and a copy one can at most.
+    kMayRepeat,
+    kCannotTell,
+  };
+  [[nodiscard]] Result<Landing> find_landing(const DynamoOrder& order);
 
   // As it is now. Nothing: there is none.
   [[nodiscard]] Result<std::optional<DynamoRecord>> read_guard(std::string_view guard);
@@ -138,6 +147,7 @@ class DynamoCalls {
   SystemRandom random_;
   std::map<std::string, DynamoRecord, std::less<>> records_;  // as last seen
   std::map<std::string, DynamoFence, std::less<>> fences_;
+  std::vector<DynamoTest> sent_;  // the tests of the last plan
 };
 
 // kInvalid: DynamoDB has a damaged policy there.

@@ -55,12 +55,18 @@ void add_condition(DynamoOp& op, const std::string& condition) {
 }
 
 std::string exact_condition(DynamoOp& op, const DynamoFence& fence) {
-  if (fence.token == 0) return "attribute_not_exists(#pawl_t)";
+  std::string nonce = "attribute_not_exists(#pawl_n)";
+  op.names["#pawl_n"] = "pawl_nonce";
+  if (!fence.nonce.empty()) {
+    op.values[":pawl_isn"] = string_value(fence.nonce);
+    nonce = "#pawl_n = :pawl_isn";
+  }
+  if (fence.token == 0) return "attribute_not_exists(#pawl_t) AND " + nonce;
   op.values[":pawl_is"] = number_value(fence.token);
   op.names["#pawl_o"] = "pawl_op";
-  if (!fence.operation) return "#pawl_t = :pawl_is AND attribute_not_exists(#pawl_o)";
+  if (!fence.operation) return "#pawl_t = :pawl_is AND attribute_not_exists(#pawl_o) AND " + nonce;
   op.values[":pawl_iso"] = number_value(*fence.operation);
-  return "#pawl_t = :pawl_is AND #pawl_o = :pawl_iso";
+  return "#pawl_t = :pawl_is AND #pawl_o = :pawl_iso AND " + nonce;
 }
 
 bool is_reserved(std::string_view text) {

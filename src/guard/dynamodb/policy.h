@@ -74,10 +74,7 @@ struct DynamoFence {
   std::optional<std::uint64_t> operation = {};  // nothing: only advanced to. 0: without a number
   std::string nonce = {};                       // of the write that made it what it is
 
-  // The numbers alone.
-  [[nodiscard]] bool same(const DynamoFence& other) const {
-    return token == other.token && operation == other.operation;
-  }
+  bool operator==(const DynamoFence&) const = default;
 };
 // Of an item. Nothing: its attributes are damaged.
 [[nodiscard]] std::optional<DynamoFence> read_fence(const boost::json::object& item);

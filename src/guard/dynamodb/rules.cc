@@ -64,7 +64,7 @@ bool is_refusable(const DynamoPolicy& policy, const DynamoClaim& claim, Verdict 
 }
 
 bool holds(const DynamoTest& test, const DynamoFence& fence) {
-  if (test.exact) return test.exact->same(fence);
+  if (test.exact) return *test.exact == fence;
   if (fence.token == 0) return test.or_none;
   if (fence.token < test.token) return fence.token >= test.least;
   return fence.token == test.token && (!fence.operation || *fence.operation < test.operation);

@@ -44,7 +44,8 @@ struct DynamoClaim {
 // What a fence is compared with. It holds where
 //   the token of the fence is from `least` to `token` − 1, or there is none and `or_none`;
 //   or it is `token`, and the operation is below `operation`, or there was none.
-// With `exact` it holds for these numbers alone.
+// With `exact` it holds for this very fence alone, also its nonce. So no test holds any more once a
+// write with it has landed, and of several copies of a request one can land at most.
 struct DynamoTest {
   std::uint64_t token = 0;
   std::uint64_t least = 0;

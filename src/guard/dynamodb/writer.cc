@@ -49,18 +49,21 @@ RetryAndSettle::Attempt DynamoWriter::attempt() {
   return unless_unsettled(error);
 }
 
-// Read back, never sent again blindly. With a number a repetition finds out: a copy that is still
-// on its way cannot take effect after it.
+// Read back, never sent again blindly. A copy that is still on its way cannot take effect beside the
+// repetition: with a number it is replayed, and without one the condition lets one of them land.
 RetryAndSettle::Settled DynamoWriter::settle() {
-  const auto landed = calls_.is_last(order_.resources.front(), order_.nonce);
-  if (!landed) return Settled::kNotYet;
-  if (*landed) return Settled::kApplied;
-  return order_.operation == 0 ? Settled::kCannotTell : Settled::kRepeat;
+  const auto landing = calls_.find_landing(order_);
+  if (!landing) return Settled::kNotYet;
+  order_.unsettled = true;
+  if (*landing == DynamoCalls::Landing::kApplied) return Settled::kApplied;
+  const bool repeats = *landing == DynamoCalls::Landing::kMayRepeat || order_.operation != 0;
+  return repeats ? Settled::kRepeat : Settled::kCannotTell;
 }
 
 std::string_view DynamoWriter::cannot_tell() const {
-  return "whether the write is in effect is unknown: it is not the last one now; with an operation "
-         "number it could be found out";
+  return "whether the write is in effect is unknown: another came after it, or instead of it; with "
+         "an "
+         "operation number it could be found out";
 }
 
 }  // namespace pawl::guard

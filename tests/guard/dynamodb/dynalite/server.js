@@ -5,7 +5,7 @@
 //   node server.js PORT [--plain]
 //
 // Below /test/ the tests ask for requests that were answered (GET requests), make the next ones fail
-// (POST faults), and set policies of tables (POST policies).
+// (POST faults), set policies of tables (POST policies), and say when all is prepared (ready).
 'use strict'
 const crypto = require('crypto')
 const http = require('http')
@@ -19,6 +19,7 @@ const SECRETS = { AKIDEXAMPLE: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' }
 const log = []
 let faults = []
 let policies = {}
+let ready = false
 let store
 
 // --- What is added to dynalite -------------------------------------------------------------------
@@ -172,17 +173,19 @@ const inner = dynalite({ createTableMs: 0, deleteTableMs: 0, updateTableMs: 0 })
 const [answer] = inner.listeners('request')
 
 function send(response, status, body) {
-  const text = JSON.stringify(body)
-  response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' })
-  response.end(text)
+  response.statusCode = status
+  response.setHeader('content-type', 'application/x-amz-json-1.0')
+  response.end(JSON.stringify(body))
 }
 
 function control(request, body, response) {
   const name = request.url.slice('/test/'.length)
   if (name === 'faults') faults = JSON.parse(body)
   if (name === 'policies') policies = JSON.parse(body)
+  if (name === 'ready') ready = ready || request.method === 'POST'
+  if (name === 'ready' && !ready) return send(response, 503, {})
   const found = name === 'requests' ? log.splice(0) : faults
-  send(response, 200, found)
+  return send(response, 200, found)
 }
 
 // A fault is {"operation": …, "how": "before" | "after" | "drop" | "throttle" | "conflict"}: an
