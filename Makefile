@@ -134,6 +134,7 @@ bench:
 	@PYTHONPATH=tests /usr/bin/python3 bench/guard_mariadb.py
 	@PYTHONPATH=tests /usr/bin/python3 bench/guard_redis.py
 	@PYTHONPATH=tests /usr/bin/python3 bench/guard_etcd.py --build build
+	@PYTHONPATH=tests /usr/bin/python3 bench/guard_dynamodb.py --build build
 
 format:
 	@scripts/setup test

@@ -2,15 +2,14 @@
 // `pawl guard install dynamodb`, `pawl guard protect dynamodb orders --key '*'`.
 //
 //   pawl::DynamoGuard guard({.region = "eu-central-1", .access_key = …, .secret_key = …});
-//   auto done = guard.write(lease, "orders:7",
-//                           pawl::DynamoPut{"orders", {{"id", pawl::DynamoValue::text("7")},
-//                                                      {"state", pawl::DynamoValue::text("sent")}}});
+//   pawl::DynamoPut put{"orders", {{"id", pawl::DynamoValue::text("7")}}};
+//   auto done = guard.write(lease, "orders:7", put);
 //   if (!done) return report(done.error());                  // kStaleToken is final
 //
 // The check is a condition of the write itself: the same PutItem, UpdateItem or TransactWriteItems
-// that the program would send without a guard. Where the fence is: docs/reference/dynamodb-format.md.
-// A request that is sent around it is not checked: `pawl guard protect dynamodb` prints the policy
-// that refuses those.
+// that the program would send without a guard. docs/reference/dynamodb-format.md says where the
+// fence is. A request that is sent around it is not checked: `pawl guard protect dynamodb` prints
+// the policy that refuses those.
 //
 // Link Pawl::dynamodb.
 #pragma once

@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 
+from pawltest import dynamodb
+
 PORT = 7295
 FENCE = re.compile(r"(?:<!-- (?P<mark>[^>]*?) -->\s*\n)?```sh\n(?P<body>.*?)^```$", re.M | re.S)
 
@@ -40,6 +42,14 @@ def copy_tree(source, target):
         os.makedirs(os.path.dirname(os.path.join(target, path)) or target, exist_ok=True)
         shutil.copy2(os.path.join(source, path), os.path.join(target, path))
     subprocess.run(["git", "init", "-q", target], check=True)
+
+
+def install_packages(source, files):
+    """What pages need from the network, while there is one."""
+    for path in files:
+        with open(os.path.join(source, path), encoding="utf-8") as page:
+            if "pawltest.dynamodb" in page.read():
+                dynamodb.installed()
 
 
 def enter_own_network():
@@ -173,6 +183,8 @@ def run_file(path, tree):
 
 def main():
     source, tree, *files = sys.argv[1:]
+    if "PAWL_OWN_NETWORK" not in os.environ:
+        install_packages(source, files)
     enter_own_network()
     if port_answers():
         raise SystemExit(

@@ -4,7 +4,7 @@ or as it is.
     with Server() as server:
         server.create_table("orders", "id")
         server.call("GetItem", TableName="orders", Key={"id": {"S": "7"}})
-        server.fail(operation="PutItem", how="after")     # the next one is applied, and answered 500
+        server.fail(operation="PutItem", how="after")    # the next one is applied, and answered 500
         server.requests()                                 # the operations since the last time
 
 The packages are installed into the build directory, once for all tests that use them.
@@ -174,7 +174,9 @@ class Server:
             raise Refused(json.loads(error.read())) from None
 
     def create_table(self, name, hash_key, sort_key=None, types="SS"):
-        keys = [(hash_key, "HASH", types[0])] + ([(sort_key, "RANGE", types[1])] if sort_key else [])
+        keys = [(hash_key, "HASH", types[0])]
+        if sort_key:
+            keys.append((sort_key, "RANGE", types[1]))
         self.call(
             "CreateTable",
             TableName=name,

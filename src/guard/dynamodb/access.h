@@ -1,5 +1,5 @@
-// What keeps others from writing around a guard in DynamoDB: the resource policy of the table. Where
-// it is in force, a program that knows nothing of tokens is refused; nothing can demand of one that
+// What keeps others from writing around a guard in DynamoDB: the resource policy of the table.
+// Where it is in force, a program that knows nothing of tokens is refused; nothing can demand of one that
 // does to send the right condition.
 #pragma once
 

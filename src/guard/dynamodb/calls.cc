@@ -445,8 +445,6 @@ Result<DynamoVerdict> DynamoCalls::write(const DynamoOrder& order) {
     if (std::any_of(views->begin(), views->end(),
                     [&](const View& view) { return view.fence.nonce == order.nonce; }))
       return plan->answer;
-    if (order.unsettled && order.operation == 0)
-      return Error{Code::kUnknown, "another write came in between"};
     bool held = conditions;
     for (std::size_t i = 0; held && i < views->size(); ++i) {
       const View& view = (*views)[i];
@@ -456,6 +454,8 @@ Result<DynamoVerdict> DynamoCalls::write(const DynamoOrder& order) {
     // All that was compared of the guards is as it should be, so it was the caller's.
     if (held)
       return DynamoVerdict{.end = End::kUnmet, .max = plan->answer.max, .mode = plan->answer.mode};
+    if (order.unsettled && order.operation == 0)
+      return Error{Code::kUnknown, "another write came in between"};
     plan.reset();
   }
   return busy();

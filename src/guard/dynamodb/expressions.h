@@ -1,5 +1,5 @@
-// The requests of guarded writes: what the program asked for, and the condition that the guard adds.
-// Pure.
+// The requests of guarded writes: what the program asked for, and the condition that the guard
+// adds. Pure.
 //
 //   condition  (#s = :old) AND (attribute_not_exists(#pawl_t) OR #pawl_t BETWEEN :pawl_a AND …)
 //   update     SET #pawl_t = :pawl_t, #pawl_o = :pawl_o, state = :new

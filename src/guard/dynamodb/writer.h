@@ -22,7 +22,9 @@ class DynamoWriter final : public RetryAndSettle {
 
   DynamoCalls& calls_;
   DynamoOrder order_;
+  const std::chrono::steady_clock::time_point give_up_;
   bool met_ = true;
+  bool paused_ = true;  // before the next repetition
 };
 
 // A refusal that is no verdict on the token is the caller's mistake.

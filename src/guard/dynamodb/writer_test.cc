@@ -38,9 +38,10 @@ class ScriptedStore final : public DynamoStore {
 
 class DynamoWriterTest : public testing::Test {
  protected:
-  Result<Decision> write(std::uint64_t operation) {
+  Result<Decision> write(std::uint64_t operation, const std::string& condition = {}) {
     DynamoOrder order{.resources = {"orders:7"}, .operation = operation};
-    order.ops.push_back({.table = "orders", .fields = {{"id", string_value("7")}}});
+    order.ops.push_back(
+        {.table = "orders", .fields = {{"id", string_value("7")}}, .condition = condition});
     DynamoWriter writer(calls, {.token = 34}, std::move(order));
     return writer.run();
   }
@@ -107,6 +108,28 @@ TEST_F(DynamoWriterTest, OtherWriteBetweenReadingBackAndRepeatingLeavesItUnknown
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::kUnknown);
   EXPECT_EQ(store.nonces.size(), 2u) << "not a third time, which could be a second effect";
+}
+
+// It may still arrive, when the condition is met again.
+TEST_F(DynamoWriterTest, ConditionOfTheUserThatIsNotMetByARepetitionIsUnknown) {
+  store.answers = {{200, guard}, {200, "{}"},
+                   {0, ""},      {200, guard},
+                   {200, "{}"},  {400, R"({"__type":"x#ConditionalCheckFailedException"})"},
+                   {200, guard}, {200, "{}"}};
+  const auto done = write(0, "attribute_exists(paid)");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kUnknown);
+}
+
+TEST_F(DynamoWriterTest, ErrorsThatGoOnAreTriedAgain) {
+  store.answers = {{200, guard}, {200, "{}"}};
+  for (int i = 0; i < 3; ++i) {
+    store.answers.insert(store.answers.end(), {{500, "{}"}, {200, guard}, {200, "{}"}});
+    if (i > 0) store.answers.insert(store.answers.end(), {{200, guard}, {200, "{}"}});
+  }
+  const auto done = write(0);
+  ASSERT_TRUE(done) << done.error().detail;
+  EXPECT_EQ(store.nonces.size(), 4u);
 }
 
 }  // namespace

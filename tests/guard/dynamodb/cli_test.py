@@ -38,7 +38,8 @@ class RowTest(ServerCase):
         self.assertNotIn("pawl_gone", self.server.item("orders", id="7"))
 
     def test_advance_leaves_the_item_as_it_is(self):
-        self.server.call("PutItem", TableName="orders", Item={"id": {"S": "7"}, "state": {"S": "a"}})
+        item = {"id": {"S": "7"}, "state": {"S": "a"}}
+        self.server.call("PutItem", TableName="orders", Item=item)
         self.guard("advance", "orders:7", "35")
         item = self.server.item("orders", id="7")
         self.assertEqual((item["state"]["S"], item["pawl_token"]["N"]), ("a", "35"))
@@ -57,9 +58,8 @@ class RowTest(ServerCase):
 
     def test_get_reads_without_the_attributes_of_the_guard(self):
         self.put("orders:7", 34, {"state": "a"})
-        self.assertEqual(
-            json.loads(self.guard("get", "orders:7").stdout), {"id": {"S": "7"}, "state": {"S": "a"}}
-        )
+        found = json.loads(self.guard("get", "orders:7").stdout)
+        self.assertEqual(found, {"id": {"S": "7"}, "state": {"S": "a"}})
         self.guard("get", "orders:8", code=1)
 
     def test_modes_let_through_and_count(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The conformance kit against Pawl's guard in DynamoDB, in both forms of it. The server is dynalite,
-with transactions added (dynalite/server.js).
+"""The conformance kit against Pawl's guard in DynamoDB, in both forms of it. The server is
+dynalite, with transactions added (dynalite/server.js).
 
 Environment: PAWL is the binary; PAWL_CONFORMANCE_ROUNDS how often each racer tries.
 """

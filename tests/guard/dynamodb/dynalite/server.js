@@ -4,8 +4,8 @@
 //
 //   node server.js PORT [--plain]
 //
-// Below /test/ the tests ask for requests that were answered (GET requests), make the next ones fail
-// (POST faults), set policies of tables (POST policies), and say when all is prepared (ready).
+// Below /test/ the tests ask for requests that were answered (GET requests), make the next ones
+// fail (POST faults), set policies of tables (POST policies), and say when all is prepared (ready).
 'use strict'
 const crypto = require('crypto')
 const http = require('http')
@@ -49,7 +49,7 @@ for (const action of Object.values(KINDS)) {
 const dynalite = require('dynalite')
 
 function isConditional(error) {
-  return Boolean(error && error.body && error.body.__type.endsWith('ConditionalCheckFailedException'))
+  return Boolean(error?.body?.__type.endsWith('ConditionalCheckFailedException'))
 }
 
 function readItem(data, done) {
@@ -63,7 +63,9 @@ function readItem(data, done) {
 }
 
 const call = (action, ...words) =>
-  new Promise((done, fail) => action(...words, (error, value) => (error ? fail(error) : done(value))))
+  new Promise((done, fail) => {
+    action(...words, (error, value) => (error ? fail(error) : done(value)))
+  })
 
 // The request of one element, checked and parsed as dynalite does with a request of its own.
 function parse(element) {
@@ -154,14 +156,17 @@ function next() {
 const sha256 = (text) => crypto.createHash('sha256').update(text).digest('hex')
 const hmac = (key, text) => crypto.createHmac('sha256', key).update(text).digest()
 
+const AUTHORIZATION =
+  /^AWS4-HMAC-SHA256 Credential=([^/]+)\/([^,]+), *SignedHeaders=([^,]+), *Signature=(\w+)$/
+
 function isSigned(request, body) {
-  const words = /^AWS4-HMAC-SHA256 Credential=([^/]+)\/([^,]+), *SignedHeaders=([^,]+), *Signature=(\w+)$/
-  const found = words.exec(request.headers.authorization || '')
+  const found = AUTHORIZATION.exec(request.headers.authorization || '')
   if (!found) return false
   const [, account, scope, names, signature] = found
   const lines = names.split(';').map((name) => `${name}:${(request.headers[name] || '').trim()}\n`)
   const canonical = [request.method, '/', '', lines.join(''), names, sha256(body)].join('\n')
-  const text = ['AWS4-HMAC-SHA256', request.headers['x-amz-date'], scope, sha256(canonical)].join('\n')
+  const time = request.headers['x-amz-date']
+  const text = ['AWS4-HMAC-SHA256', time, scope, sha256(canonical)].join('\n')
   let key = `AWS4${SECRETS[account]}`
   for (const part of scope.split('/')) key = hmac(key, part)
   return scope.split('/')[2] === 'dynamodb' && hmac(key, text).toString('hex') === signature
