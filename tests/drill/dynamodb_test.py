@@ -3,15 +3,13 @@
 
 import os
 
-from drill_case import DrillCase, Matrix
+from drill_case import DrillCase, StoreMatrix
 from pawltest import harness
 from pawltest.dynamodb import Server
 
 
-class DynamoDrillTest(Matrix, DrillCase):
+class DynamoDrillTest(StoreMatrix, DrillCase):
     kind = "dynamodb"
-    # A write could not be rolled back, so the guard is only asked.
-    ways = {"call": "refused", "carried": "not_applicable", "none": "not_applicable"}
 
     @classmethod
     def open_database(cls):
