@@ -102,8 +102,9 @@ std::string to_text(const DynamoPolicy& policy) {
       "version={}\ncontract={}\nmode={}\npercent={}\nrequire_token={}\nequal={}\nmax_step={}\n"
       "floor={}\nkind={}\nsince={}\nmissing_before={}\nwould_refuse_before={}\n",
       policy.version, policy.contract, to_text(policy.mode), policy.percent,
-      policy.require_token ? "on" : "off", to_text(policy.equal), policy.max_step, policy.floor,
-      to_text(policy.scope), policy.since, policy.missing_before, policy.would_refuse_before);
+      policy.require_token ? "on" : "off", kEquals.at(static_cast<std::size_t>(policy.equal)),
+      policy.max_step, policy.floor, to_text(policy.scope), policy.since, policy.missing_before,
+      policy.would_refuse_before);
   for (const DynamoItems& items : policy.items) text += fmt::format("items={}\n", to_line(items));
   return text;
 }
