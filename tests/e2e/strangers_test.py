@@ -7,6 +7,7 @@ Environment: PAWLD is the binary.
 
 import contextlib
 import hashlib
+import http.client
 import os
 import pathlib
 import re
@@ -110,10 +111,20 @@ class StrangersCase(harness.PawldCase):
         self.use_new_tokens(client)
         client.close()
         web = self.web(server)
-        self.assertEqual(web.with_lease("renew", mine).status, 200)
-        granted = web.acquire(self.lock())
+        renewed = self.gets_through(lambda: web.with_lease("renew", mine))
+        self.assertEqual(renewed.status, 200)
+        granted = self.gets_through(lambda: web.acquire(self.lock()))
         self.assertEqual(granted.status, 201, granted)
-        self.assertEqual(web.with_lease("release", granted.json["lease"]).status, 200)
+        released = self.gets_through(lambda: web.with_lease("release", granted.json["lease"]))
+        self.assertEqual(released.status, 200)
+
+    def gets_through(self, request, tries=20):
+        """Which unknown connection makes room is decided by chance, also while what strangers have
+        sent is still being read. A client that met it before its request was read tries again."""
+        for _ in range(tries - 1):
+            with contextlib.suppress(http.client.RemoteDisconnected, ConnectionError):
+                return request()
+        return request()
 
 
 class PlainTest(StrangersCase):
