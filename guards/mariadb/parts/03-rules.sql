@@ -37,6 +37,8 @@ BEGIN
   DECLARE detail TEXT DEFAULT CONCAT(' [token=', IFNULL(token, 'none'), ' max=', IF(fence > 0, fence, 'none'), ' mode=', mode, ']');
   DECLARE name TEXT DEFAULT LEFT(resource, 200);
   DECLARE words TEXT;
+  -- Whoever came with a token is no old program, also when it was refused.
+  IF verdict NOT IN ('missing', 'generated') THEN CALL pawl._remember_user(resource); END IF;
   CASE verdict
     WHEN 'missing' THEN
       SET words = CONCAT('pawl: ', IF(token IS NULL, CONCAT('write to ', name, ' without a token: CALL pawl.use(resource, token) first, in the same transaction'), CONCAT('token ', token, ' was used for ', name, ' before: give the operation a number')), detail);

@@ -33,6 +33,7 @@ BEGIN
   BEGIN
     ROLLBACK AND NO CHAIN NO RELEASE;
     SET SESSION innodb_lock_wait_timeout = patience;
+    CALL pawl._remember_user(resource);
     SET words = CONCAT('pawl: advance of ', LEFT(resource, 200), ' to ', token, ' waits for older transactions, open or prepared (XA RECOVER); pawl.blockers(resource) names them');
     SIGNAL SQLSTATE 'PW007' SET MESSAGE_TEXT = words;
   END;

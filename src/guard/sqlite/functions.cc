@@ -98,6 +98,17 @@ void call(sqlite3_context* context, int count, sqlite3_value** values) {
 
 // --- for writers ---------------------------------------------------------------------------------
 
+// Whoever came with a token is no old program, also when it was refused.
+template <Body body>
+void as_user(const Call& call) {
+  try {
+    body(call);
+  } catch (const Fault&) {
+    call.state().note_user(call.text(0));
+    throw;
+  }
+}
+
 void admit_as(const Call& call, Carry carry) {
   ConnectionState& state = call.state();
   if (carry == Carry::kYes) state.note_user(call.text(0));
@@ -279,10 +290,10 @@ constexpr std::array kFunctions{
     Function{"pawl_judge", 3, call<judge_row>, SQLITE_INNOCUOUS},
     Function{"pawl_use", 2, call<use>},
     Function{"pawl_use", 3, call<use>},
-    Function{"pawl_admit", 2, call<admit_only>},
-    Function{"pawl_admit", 3, call<admit_only>},
-    Function{"pawl_advance", 2, call<advance_to>},
-    Function{"pawl_advance", 3, call<advance_to>},
+    Function{"pawl_admit", 2, call<as_user<admit_only>>},
+    Function{"pawl_admit", 3, call<as_user<admit_only>>},
+    Function{"pawl_advance", 2, call<as_user<advance_to>>},
+    Function{"pawl_advance", 3, call<as_user<advance_to>>},
     Function{"pawl_check", 2, call<check_token>},
     Function{"pawl_fence", 1, call<tell_fence>},
     Function{"pawl_version", 0, call<tell_version>},

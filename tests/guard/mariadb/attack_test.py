@@ -269,6 +269,41 @@ class FailedUseTest(ServerCase):
             rows(db, "ROLLBACK")
             self.assert_owes(db)
 
+    def test_session_owes_a_token_after_its_token_was_refused(self):
+        self.protect()
+        call(self.connect(), "advance", self.orders, 34, 5)
+        for verb, more in (("admit", ()), ("admit_op", (1,)), ("advance", (5,))):
+            for token, state in ((33, "PW002"), ("x", "PW003")):
+                with self.subTest(verb, token=token):
+                    db = self.connect()
+                    if verb != "advance":
+                        rows(db, "START TRANSACTION")
+                    self.assertRefused(state, call, db, verb, self.orders, token, *more)
+                    self.assert_owes(db)
+                    rows(db, "ROLLBACK")
+
+    def test_session_owes_a_token_after_the_one_in_its_column_was_refused(self):
+        self.protect()
+        call(self.connect(), "token_column", self.orders, True)
+        call(self.connect(), "advance", self.orders, 34, 5)
+        for token, state in ((33, "PW002"), (35, "PW006"), ("'x'", "PW003")):
+            with self.subTest(token=token):
+                db = self.connect()
+                stale = f"UPDATE orders SET n = n + 1, pawl_token = {token} WHERE id = 1"
+                self.assertRefused(state, rows, db, stale)
+                self.assert_owes(db)
+
+    def test_session_owes_a_token_after_advance_has_waited_in_vain(self):
+        self.protect()
+        call(self.connect(), "advance", self.orders, 34, 5)
+        holder = self.connect()
+        rows(holder, "START TRANSACTION")
+        call(holder, "use", self.orders, 34)
+        db = self.connect()
+        self.assertRefused("PW007", call, db, "advance", self.orders, 35, 1)
+        rows(holder, "ROLLBACK")
+        self.assert_owes(db)
+
 
 class StatementLogTest(ServerCase):
     settings = {"log_bin": "binlog", "binlog_format": "STATEMENT"}

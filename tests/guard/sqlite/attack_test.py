@@ -233,6 +233,18 @@ class FailedUse(KeyCase):
         self.db.execute("ROLLBACK")
         self.assert_owes(db)
 
+    def test_session_owes_a_token_after_its_token_was_refused(self):
+        self.db.execute("SELECT pawl_advance('orders', 34)")
+        for refused in ("pawl_admit('orders', 33)", "pawl_advance('orders', 33)"):
+            with self.subTest(refused):
+                db = self.connect()
+                if "admit" in refused:
+                    db.execute("BEGIN IMMEDIATE")
+                self.refuses("PAWL_STALE", db.execute, f"SELECT {refused}")
+                self.assert_owes(db)
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
 
 LOADING = """
 import sqlite3, sys
