@@ -272,7 +272,7 @@ TEST_F(SilentEtcd, WriteThatCouldNotReadThePolicySaysThatNothingHappened) {
 
 TEST_F(SilentEtcd, WriteEndsAlthoughItsLeaseLives) {
   const Lease lease = take("a");
-  for (const std::uint64_t operation : {0, 1}) {
+  for (const std::uint64_t operation : {std::uint64_t{0}, std::uint64_t{1}}) {
     fall_silent(true);
     const auto done = brief.write(lease, "orders", change, {.operation = operation});
     ASSERT_FALSE(done);
