@@ -11,12 +11,10 @@ The packages are installed into the build directory, once for all tests that use
 """
 
 import datetime
-import fcntl
 import hashlib
 import hmac
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -24,7 +22,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from pawltest import ROOT, harness
+from pawltest import ROOT, harness, node_clients
 from pawltest.process import dies_with_parent, free_port
 from pawltest.wait import wait_until
 
@@ -36,31 +34,7 @@ REGION = "us-east-1"
 
 def installed():
     """The directory that has dynalite in its node_modules."""
-    base = pathlib.Path(os.environ.get("PAWL_E2E_DIR") or harness.tempfile.gettempdir())
-    modules = base / "dynalite"
-    modules.mkdir(parents=True, exist_ok=True)
-    wanted = (WANTED / "package-lock.json").read_text()
-    mark = modules / "installed"
-    with open(base / "dynalite.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # Tests run side by side.
-        if mark.exists() and mark.read_text() == wanted:
-            return modules
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(WANTED / name, modules / name)
-        done = subprocess.run(
-            dies_with_parent(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]),
-            cwd=modules,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-        if done.returncode:
-            raise AssertionError(f"npm ci failed:\n{done.stdout}")
-        mark.write_text(wanted)
-        return modules
+    return node_clients.installed(WANTED, "dynalite")
 
 
 class Refused(Exception):

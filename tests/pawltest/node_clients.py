@@ -1,5 +1,5 @@
-"""The packages for Node.js that tests use, in the versions of clients/package-lock.json. They are
-installed into the build directory, never into the tree, once for all tests that use them."""
+"""Packages for Node.js that tests use, in the versions of a package-lock.json. They are installed
+into the build directory, never into the tree, once for all tests that use them."""
 
 import fcntl
 import os
@@ -13,19 +13,20 @@ from pawltest.process import dies_with_parent
 WANTED = ROOT / "tests/e2e/clients"
 
 
-def installed():
-    """The directory that has them in its node_modules."""
+def installed(wanted_in=WANTED, name="node-clients"):
+    """The directory that has those of `wanted_in` in its node_modules: by default the clients that
+    the pages show."""
     base = pathlib.Path(os.environ.get("PAWL_E2E_DIR") or harness.tempfile.gettempdir())
-    modules = base / "node-clients"
+    modules = base / name
     modules.mkdir(parents=True, exist_ok=True)
-    wanted = (WANTED / "package-lock.json").read_text()
+    wanted = (wanted_in / "package-lock.json").read_text()
     mark = modules / "installed"
-    with open(base / "node-clients.lock", "w", encoding="utf-8") as lock:
+    with open(base / f"{name}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # Tests run side by side.
         if mark.exists() and mark.read_text() == wanted:
             return modules
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(WANTED / name, modules / name)
+        for file in ("package.json", "package-lock.json"):
+            shutil.copy(wanted_in / file, modules / file)
         # No package needs a script of its own to be of use, so none is run.
         done = subprocess.run(
             dies_with_parent(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]),

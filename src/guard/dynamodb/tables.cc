@@ -45,7 +45,9 @@ Result<void> create_table(DynamoStore& store, const std::string& table, std::str
                                                table, key)};
     }
     if (std::chrono::steady_clock::now() >= until)
-      return Error{Code::kUnavailable, fmt::format("the table {} is still being made", table)};
+      return Error{
+          Code::kUnavailable,
+          fmt::format("the table {} is still being made: install again in a minute", table)};
     std::this_thread::sleep_for(kActivePause);
   }
 }
